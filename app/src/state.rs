@@ -1,0 +1,48 @@
+//! What pages and server functions share: built once by the server, cloned per request.
+
+use std::sync::Arc;
+
+use seckill::{DeadLetter, Overview, PendingEntry, Shop};
+use tokio::sync::watch;
+
+/// The application's state. Cloning copies a few pointers.
+#[derive(Clone)]
+pub struct AppState {
+    /// The domain.
+    pub shop: Shop,
+    /// The console's numbers, taken in the background: pages never count in band.
+    pub snapshot: watch::Receiver<Arc<Snapshot>>,
+    /// Where the browser finds its bundles.
+    pub bundles: Arc<Bundles>,
+    /// Where purchases are counted.
+    pub observe: Arc<dyn Observe>,
+}
+
+/// What the console shows, as of `overview.at_ms`.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Lanes, sales, workers and the two stores.
+    pub overview: Overview,
+    /// The first 1,000 entries that were delivered and not yet acknowledged.
+    pub pending: Vec<PendingEntry>,
+    /// The first 1,000 dead letters.
+    pub dead: Vec<DeadLetter>,
+}
+
+/// Addresses of the browser's files; their paths carry a hash of their content, so
+/// they can be cached for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bundles {
+    /// Folder of the buyer's bundle (`shop.js`, `shop_bg.wasm`), such as `pkg/ab12`.
+    pub shop: String,
+    /// Folder of the operator's bundle (`console.js`, `console_bg.wasm`).
+    pub console: String,
+    /// Address of the style sheet, such as `/pkg/cd34/main.css`.
+    pub style: String,
+}
+
+/// Counts what happens, without this crate knowing of any metrics library.
+pub trait Observe: Send + Sync {
+    /// A purchase was decided (or failed with a reason of its own) after `seconds`.
+    fn purchase(&self, outcome: &'static str, seconds: f64);
+}
