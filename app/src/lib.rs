@@ -11,6 +11,7 @@
 
 pub mod api;
 pub mod countdown;
+pub mod figures;
 pub mod islands;
 pub mod routes;
 

@@ -1,5 +1,7 @@
 //! Dead letters: entries that were given up on, and what an operator does with them.
 
+#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+
 use leptos::{prelude::server, server_fn::codec::{GetUrl, Json, PostUrl}};
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +29,7 @@ pub struct DeadLetter {
 }
 
 /// Dead letters. For viewers.
-#[server(prefix = "/api", endpoint = "admin/dead_letters", input = GetUrl, output = Json)]
+#[server(name = GetDeadLetters, prefix = "/api", endpoint = "admin/dead_letters", input = GetUrl, output = Json)]
 pub async fn dead_letters(
     #[server(default)] lane: Option<String>,
     #[server(default)] after: Option<String>,

@@ -3,6 +3,8 @@
 //! Answers come from one background snapshot, so that watching never costs the sale
 //! anything; only a page deep in the list of pending entries asks Redis itself.
 
+#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+
 use leptos::{prelude::server, server_fn::codec::{GetUrl, Json}};
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +105,7 @@ pub struct Pending {
 }
 
 /// Lanes, sales, workers and stores. For viewers.
-#[server(prefix = "/api", endpoint = "admin/overview", input = GetUrl, output = Json)]
+#[server(name = GetOverview, prefix = "/api", endpoint = "admin/overview", input = GetUrl, output = Json)]
 pub async fn overview() -> Result<Overview, ApiError> {
     let caller = crate::caller::Caller::from_context()?;
     caller.require_role(seckill::Role::Viewer).await?;
@@ -112,7 +114,7 @@ pub async fn overview() -> Result<Overview, ApiError> {
 }
 
 /// Entries under way. For viewers.
-#[server(prefix = "/api", endpoint = "admin/pending", input = GetUrl, output = Json)]
+#[server(name = GetPending, prefix = "/api", endpoint = "admin/pending", input = GetUrl, output = Json)]
 pub async fn pending(
     #[server(default)] lane: Option<String>,
     #[server(default)] after: Option<String>,

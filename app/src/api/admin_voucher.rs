@@ -1,6 +1,8 @@
 //! Operators' actions on sales. Roles are checked here, in the function: the menu only
 //! hides what would be refused.
 
+#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+
 use leptos::{prelude::server, server_fn::codec::{Json, PostUrl}};
 
 use super::{ApiError, sale::Sale};

@@ -1,5 +1,7 @@
 //! The purchase.
 
+#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+
 use leptos::{prelude::server, server_fn::codec::{Json, PostUrl}};
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,7 @@
 //! The clock that decides: Redis' own.
 
+#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+
 use leptos::{prelude::server, server_fn::codec::{GetUrl, Json}};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +16,7 @@ pub struct Now {
 
 /// The clock by which sales open and close; with `voucher_id`, that of the node which
 /// holds this sale.
-#[server(prefix = "/api", endpoint = "clock", input = GetUrl, output = Json)]
+#[server(name = GetClock, prefix = "/api", endpoint = "clock", input = GetUrl, output = Json)]
 pub async fn clock(#[server(default)] voucher_id: Option<String>) -> Result<Now, ApiError> {
     let caller = crate::caller::Caller::from_context()?;
     let voucher = match voucher_id.as_deref() {

@@ -1,5 +1,7 @@
 //! Orders of the signed-in user. Somebody else's is as unknown as one that never was.
 
+#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+
 use leptos::{prelude::server, server_fn::codec::{GetUrl, Json}};
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +71,7 @@ impl From<seckill::Order> for Order {
 }
 
 /// One order of the signed-in user.
-#[server(prefix = "/api", endpoint = "order", input = GetUrl, output = Json)]
+#[server(name = GetOrder, prefix = "/api", endpoint = "order", input = GetUrl, output = Json)]
 pub async fn order(#[server(default)] order_id: String) -> Result<Order, ApiError> {
     let caller = crate::caller::Caller::from_context()?;
     let user = caller.require_user().await?;
@@ -78,7 +80,7 @@ pub async fn order(#[server(default)] order_id: String) -> Result<Order, ApiErro
 }
 
 /// The signed-in user's orders, newest first.
-#[server(prefix = "/api", endpoint = "orders", input = GetUrl, output = Json)]
+#[server(name = GetOrders, prefix = "/api", endpoint = "orders", input = GetUrl, output = Json)]
 pub async fn orders(
     #[server(default)] after: Option<String>,
     #[server(default)] limit: Option<String>,

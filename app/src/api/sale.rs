@@ -1,5 +1,7 @@
 //! Sales as everybody may see them.
 
+#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+
 use leptos::{prelude::server, server_fn::codec::{GetUrl, Json}};
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +125,7 @@ pub fn coarse(stock: i64) -> i64 {
 }
 
 /// The sales, newest first.
-#[server(prefix = "/api", endpoint = "sales", input = GetUrl, output = Json)]
+#[server(name = GetSales, prefix = "/api", endpoint = "sales", input = GetUrl, output = Json)]
 pub async fn sales(
     #[server(default)] after: Option<String>,
     #[server(default)] limit: Option<String>,
@@ -136,7 +138,7 @@ pub async fn sales(
 }
 
 /// One sale.
-#[server(prefix = "/api", endpoint = "sale", input = GetUrl, output = Json)]
+#[server(name = GetSale, prefix = "/api", endpoint = "sale", input = GetUrl, output = Json)]
 pub async fn sale(#[server(default)] voucher_id: String) -> Result<Sale, ApiError> {
     let caller = crate::caller::Caller::from_context()?;
     let id = crate::caller::parse_id("voucher_id", &voucher_id)?;

@@ -1,5 +1,7 @@
 //! Accounts and sessions: register, log in, log out, who am I.
 
+#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+
 use leptos::{prelude::server, server_fn::codec::{GetUrl, Json, PostUrl}};
 use serde::{Deserialize, Serialize};
 

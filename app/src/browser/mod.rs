@@ -1,0 +1,53 @@
+//! What islands need of the browser: requests, time, and the sale as it is now.
+
+pub(crate) mod clock;
+pub(crate) mod http;
+#[cfg(feature = "console")]
+pub(crate) mod panel;
+#[cfg(feature = "shop")]
+pub(crate) mod sale;
+
+use js_sys::Promise;
+use wasm_bindgen_futures::JsFuture;
+
+/// The window; islands run nowhere else.
+pub(crate) fn window() -> web_sys::Window {
+    web_sys::window().expect("islands run in a window, never in a worker")
+}
+
+/// Monotonic milliseconds since the navigation began; unmoved by changes of the
+/// device's clock.
+pub(crate) fn monotonic_ms() -> f64 {
+    window().performance().map_or(0.0, |performance| performance.now())
+}
+
+/// Waits `ms` milliseconds, longer in a tab that is not shown.
+pub(crate) async fn sleep(ms: i32) {
+    let promise = Promise::new(&mut |resolve, _| {
+        // Refused only when the page is being torn down; then nobody waits any more.
+        let _ = window().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, ms.max(0));
+    });
+    let _ = JsFuture::from(promise).await;
+}
+
+/// Whether somebody can see the page.
+pub(crate) fn is_visible() -> bool {
+    window()
+        .document()
+        .is_none_or(|document| document.visibility_state() != web_sys::VisibilityState::Hidden)
+}
+
+/// A number in `0..below`, to spread what many pages would do at the same moment.
+#[cfg(feature = "shop")]
+pub(crate) fn spread(below: i32) -> i32 {
+    #[expect(clippy::cast_possible_truncation, reason = "the value is in 0..below")]
+    let ms = (js_sys::Math::random() * f64::from(below)) as i32;
+    ms
+}
+
+/// Goes to another page of this site.
+#[cfg(feature = "shop")]
+pub(crate) fn go(path: &str) {
+    // A navigation that is refused leaves the page as it is, with its text.
+    let _ = window().location().assign(path);
+}

@@ -1,0 +1,190 @@
+//! The countdown: to the opening, then to the end, on the server's clock.
+
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::{countdown::{face, whole_seconds}, figures::clock_time};
+
+/// The countdown's texts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CountdownTexts {
+    /// Before the opening.
+    pub opens_in: String,
+    /// While it is open.
+    pub ends_in: String,
+    /// Afterwards.
+    pub ended: String,
+    /// The word for days.
+    pub day: String,
+    /// The line that says what the clock is, with `{time}`.
+    pub clock: String,
+    /// The opening where the buyer is, with `{time}` and `{zone}`.
+    pub your_time: String,
+    /// What a listener hears at the marks of [`crate::countdown::ANNOUNCED`].
+    pub announce: Vec<String>,
+    /// What a listener hears at the opening.
+    pub opened: String,
+}
+
+/// Which of the three the countdown is in, and how long that lasts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Before,
+    Open,
+    Ended,
+}
+
+impl Phase {
+    fn at(now_ms: i64, begin_ms: i64, end_ms: i64) -> (Self, i64) {
+        if now_ms >= end_ms {
+            (Self::Ended, 0)
+        } else if now_ms >= begin_ms {
+            (Self::Open, end_ms - now_ms)
+        } else {
+            (Self::Before, begin_ms - now_ms)
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::Open => "open",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// Counts down to `begin_ms`, then to `end_ms`.
+#[island]
+pub fn Countdown(
+    /// The sale, whose node's clock counts.
+    voucher_id: String,
+    /// When it opens.
+    begin_ms: i64,
+    /// When it closes.
+    end_ms: i64,
+    /// The server's clock when the page was rendered.
+    now_ms: i64,
+    /// Whether it is a sale's own page: it speaks, and shows in the tab's title.
+    main: bool,
+    /// The texts.
+    texts: CountdownTexts,
+) -> impl IntoView {
+    let now = RwSignal::new(now_ms);
+    let spoken = RwSignal::new(String::new());
+    let local = RwSignal::new(String::new());
+    let phase = Memo::new(move |_| Phase::at(now.get(), begin_ms, end_ms).0);
+    let remaining = move || Phase::at(now.get(), begin_ms, end_ms).1;
+
+    let label_texts = [texts.opens_in.clone(), texts.ends_in.clone(), texts.ended.clone()];
+    let label = move || label_texts[phase.get() as usize].clone();
+    let day = texts.day.clone();
+    let shown = Memo::new(move |_| face(remaining(), &day));
+    let last_minute = Memo::new(move |_| phase.get() == Phase::Before && whole_seconds(remaining()) <= 60);
+    let clock = texts.clock.clone();
+
+    #[cfg(feature = "hydrate")]
+    Effect::new({
+        let texts = texts.clone();
+        move |_| {
+            let voucher_id = voucher_id.clone();
+            browser::start(browser::Ticking {
+                voucher_id, begin_ms, end_ms, now_ms, main, texts: texts.clone(), now, spoken, local, shown,
+            });
+        }
+    });
+    #[cfg(not(feature = "hydrate"))]
+    let _ = voucher_id;
+
+    view! {
+        <div class="countdown" class:main=main data-phase=move || phase.get().name()
+            data-last=move || last_minute.get().then_some("")>
+            <p class="countdown-label">{label}</p>
+            <p class="countdown-face" data-testid="countdown" role="timer">{move || shown.get()}</p>
+            {main.then(|| view! {
+                <p class="countdown-clock">{move || clock.replace("{time}", &clock_time(now.get()))}</p>
+                <p class="countdown-local">{move || local.get()}</p>
+                <p class="visually-hidden" aria-live="polite">{move || spoken.get()}</p>
+            })}
+        </div>
+    }
+}
+
+#[cfg(feature = "hydrate")]
+mod browser {
+    use js_sys::{Array, Date, Intl, Object, Reflect};
+    use leptos::{prelude::*, task::spawn_local};
+    use wasm_bindgen::JsValue;
+
+    use super::{CountdownTexts, Phase};
+    use crate::{browser::{clock, sleep, window}, countdown::{announcement, until_next_face}};
+
+    pub(super) struct Ticking {
+        pub(super) voucher_id: String,
+        pub(super) begin_ms: i64,
+        pub(super) end_ms: i64,
+        pub(super) now_ms: i64,
+        pub(super) main: bool,
+        pub(super) texts: CountdownTexts,
+        pub(super) now: RwSignal<i64>,
+        pub(super) spoken: RwSignal<String>,
+        pub(super) local: RwSignal<String>,
+        pub(super) shown: Memo<String>,
+    }
+
+    pub(super) fn start(ticking: Ticking) {
+        clock::start(Some(&ticking.voucher_id), ticking.now_ms);
+        if ticking.main
+            && let Some(text) = local_time(&ticking.texts.your_time, ticking.begin_ms)
+        {
+            ticking.local.set(text);
+        }
+        spawn_local(tick(ticking));
+    }
+
+    /// Shows each second when it comes. Computed from the time, never decremented.
+    async fn tick(ticking: Ticking) {
+        let title = window().document().map(|document| document.title()).unwrap_or_default();
+        let mut before_ms = ticking.begin_ms - ticking.now_ms;
+        loop {
+            let now_ms = clock::now_ms().unwrap_or(ticking.now_ms);
+            ticking.now.set(now_ms);
+            let (phase, remaining) = Phase::at(now_ms, ticking.begin_ms, ticking.end_ms);
+            if ticking.main {
+                let to_begin_ms = ticking.begin_ms - now_ms;
+                if before_ms > 0 && to_begin_ms <= 0 {
+                    ticking.spoken.set(ticking.texts.opened.clone());
+                } else if let Some(mark) = announcement(before_ms, to_begin_ms) {
+                    ticking.spoken.set(ticking.texts.announce.get(mark).cloned().unwrap_or_default());
+                }
+                before_ms = to_begin_ms;
+                if let Some(document) = window().document() {
+                    match phase {
+                        Phase::Before => document.set_title(&format!("{} · {title}", ticking.shown.get_untracked())),
+                        Phase::Open | Phase::Ended => document.set_title(&title),
+                    }
+                }
+            }
+            sleep(i32::try_from(until_next_face(remaining)).unwrap_or(1_000)).await;
+        }
+    }
+
+    /// The opening in the device's zone, named; nothing where that is Beijing's offset.
+    fn local_time(template: &str, ms: i64) -> Option<String> {
+        const BEIJING: f64 = -480.0;
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit into 53 bits")]
+        let date = Date::new(&JsValue::from_f64(ms as f64));
+        if date.get_timezone_offset() == BEIJING {
+            return None;
+        }
+        let language = window().document()?.document_element()?.get_attribute("lang")?;
+        let options = Object::new();
+        for (name, value) in [("dateStyle", "medium"), ("timeStyle", "medium")] {
+            Reflect::set(&options, &name.into(), &value.into()).ok()?;
+        }
+        let format = Intl::DateTimeFormat::new(&Array::of1(&language.into()), &options);
+        let zone = Reflect::get(&format.resolved_options(), &"timeZone".into()).ok()?.as_string()?;
+        let time = format.format().call1(&JsValue::NULL, &date).ok()?.as_string()?;
+        Some(template.replace("{time}", &time).replace("{zone}", &zone))
+    }
+}
