@@ -1,0 +1,106 @@
+//! Which voucher is which: a process remembers what never changes of each, so that the
+//! purchase path asks PostgreSQL nothing.
+//!
+//! Title, rules, price and lane stay as they were created. What moves (stock, window, state)
+//! is read where it is decided. An id that does not exist is remembered for a second, so that
+//! asking for it a thousand times costs one query.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::ids::{Lane, VoucherId};
+use crate::store::voucher::{Voucher, voucher_by_id};
+use crate::{Error, Shop};
+
+/// How long an unknown id stays unknown, in milliseconds of the process' clock.
+const MISSING_MS: i64 = 1_000;
+/// How many unknown ids are remembered.
+const MISSING_MOST: usize = 10_000;
+
+/// What a process knows of the vouchers.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    known: RwLock<HashMap<VoucherId, Arc<Voucher>>>,
+    /// Unknown id → when it was looked for.
+    missing: RwLock<HashMap<VoucherId, i64>>,
+}
+
+impl Catalog {
+    fn get(&self, id: VoucherId) -> Option<Arc<Voucher>> {
+        self.known
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&id)
+            .cloned()
+    }
+
+    /// Every voucher met so far.
+    pub(crate) fn all(&self) -> Vec<Voucher> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known
+            .values()
+            .map(|voucher| Voucher::clone(voucher))
+            .collect()
+    }
+
+    fn put(&self, voucher: Voucher) -> Arc<Voucher> {
+        let voucher = Arc::new(voucher);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(voucher.voucher_id, Arc::clone(&voucher));
+        voucher
+    }
+
+    fn is_missing(&self, id: VoucherId, now_ms: i64) -> bool {
+        let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
+        missing
+            .get(&id)
+            .is_some_and(|at| (0..MISSING_MS).contains(&(now_ms - at)))
+    }
+
+    fn put_missing(&self, id: VoucherId, now_ms: i64) {
+        let mut missing = self.missing.write().unwrap_or_else(PoisonError::into_inner);
+        if missing.len() >= MISSING_MOST {
+            missing.clear();
+        }
+        missing.insert(id, now_ms);
+    }
+}
+
+impl Shop {
+    /// The voucher with this id, remembered or looked up.
+    pub(crate) async fn voucher(&self, id: VoucherId) -> Result<Arc<Voucher>, Error> {
+        if let Some(voucher) = self.catalog().get(id) {
+            return Ok(voucher);
+        }
+        let now_ms = self.now_ms();
+        if self.catalog().is_missing(id, now_ms) {
+            return Err(Error::NotFound);
+        }
+        match voucher_by_id(self.pool(), id).await? {
+            Some(voucher) => Ok(self.catalog().put(voucher)),
+            None => {
+                self.catalog().put_missing(id, now_ms);
+                Err(Error::NotFound)
+            }
+        }
+    }
+
+    /// The lane that decides about this voucher.
+    ///
+    /// A process that has not met the voucher and can't ask PostgreSQL looks where Redis holds
+    /// the sale: buying works while PostgreSQL is away.
+    pub(crate) async fn lane_of(&self, id: VoucherId) -> Result<Lane, Error> {
+        match self.voucher(id).await {
+            Ok(voucher) => Ok(voucher.lane),
+            Err(error @ Error::Unavailable(_)) => {
+                for lane in (0..self.lane_count()).map(Lane) {
+                    if self.redis().exists(self.names().sale(lane, id)).await? {
+                        return Ok(lane);
+                    }
+                }
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! [`Shop`]: the connections and what every function of the domain needs.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fred::interfaces::ClientLike;
+use sqlx::PgPool;
+
+use crate::catalog::Catalog;
+use crate::clock::{SharedClock, SystemClock};
+use crate::ids::Lane;
+use crate::names::{self, Names};
+use crate::redis::Redis;
+use crate::sequence::Sequence;
+use crate::store::voucher::{Voucher, voucher_lanes};
+use crate::{Error, store};
+
+/// How the domain is connected and how it works.
+#[derive(Clone)]
+pub struct ShopConfig {
+    /// PostgreSQL's URL.
+    pub database_url: String,
+    /// Redis' URL; `redis-cluster://` for a cluster.
+    pub redis_url: String,
+    /// What every Redis name begins with.
+    pub prefix: String,
+    /// Lanes that new vouchers are spread over, 1 or more.
+    pub lanes: u16,
+    /// Connections to Redis for deciding; commands share them.
+    pub redis_connections: usize,
+    /// The most connections to PostgreSQL, consumers' not counted.
+    pub pg_connections: u32,
+    /// Order numbers leased at a time.
+    pub id_block: u32,
+    /// How long a purchase waits for Redis' answer.
+    pub buy_timeout: Duration,
+    /// How long after its end a sale stays in Redis.
+    pub hold_after_end: Duration,
+    /// The process' clock.
+    pub clock: SharedClock,
+}
+
+impl ShopConfig {
+    /// The defaults, with these URLs.
+    pub fn new(database_url: &str, redis_url: &str) -> Self {
+        Self {
+            database_url: database_url.to_owned(),
+            redis_url: redis_url.to_owned(),
+            prefix: names::DEFAULT_PREFIX.to_owned(),
+            lanes: 1,
+            redis_connections: 4,
+            pg_connections: 10,
+            id_block: 1_000,
+            buy_timeout: Duration::from_secs(2),
+            hold_after_end: Duration::from_secs(24 * 3_600),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// A setting that can't be used. Redis or PostgreSQL being away is not one.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Not a PostgreSQL URL.
+    #[error("DATABASE_URL is not a PostgreSQL URL")]
+    DatabaseUrl(#[source] sqlx::Error),
+    /// Not a Redis URL.
+    #[error("REDIS_URL is not a Redis URL")]
+    RedisUrl(#[source] fred::error::Error),
+    /// Not a prefix.
+    #[error("the prefix must have 1 to 64 characters and no braces or spaces")]
+    Prefix,
+}
+
+/// The shop: everything that is asked of the domain goes through it. Cheap to clone.
+#[derive(Clone)]
+pub struct Shop(Arc<Inner>);
+
+struct Inner {
+    config: ShopConfig,
+    names: Names,
+    redis: Redis,
+    pool: PgPool,
+    ids: Arc<Sequence>,
+    catalog: Catalog,
+}
+
+impl Shop {
+    /// Opens the shop. Connections are made when they are needed, and again after each loss.
+    ///
+    /// # Errors
+    /// Only for settings that can't be used.
+    pub async fn open(config: ShopConfig) -> Result<Self, OpenError> {
+        let names = Names::new(&config.prefix).ok_or(OpenError::Prefix)?;
+        let pool = store::pool(&config.database_url, config.pg_connections)
+            .map_err(OpenError::DatabaseUrl)?;
+        let redis = Redis::open(
+            &config.redis_url,
+            config.redis_connections,
+            config.buy_timeout,
+        )
+        .map_err(OpenError::RedisUrl)?;
+        let ids = Arc::new(Sequence::new(redis.clone(), names.clone(), config.id_block));
+        Ok(Self(Arc::new(Inner {
+            config,
+            names,
+            redis,
+            pool,
+            ids,
+            catalog: Catalog::default(),
+        })))
+    }
+
+    /// Closes every connection.
+    pub async fn close(&self) {
+        self.0.redis.quit().await;
+        self.0.pool.close().await;
+    }
+
+    /// Waits until Redis is connected, at most this long.
+    ///
+    /// # Errors
+    /// `Unavailable` when it is not by then.
+    pub async fn wait_for_redis(&self, limit: Duration) -> Result<(), Error> {
+        self.0.redis.wait(limit).await
+    }
+
+    /// Brings the database to this release's schema.
+    ///
+    /// # Errors
+    /// `Unavailable` when PostgreSQL can't be asked; `Internal` when a migration fails or was changed.
+    pub async fn migrate(&self) -> Result<(), Error> {
+        match MIGRATOR.run(&self.0.pool).await {
+            Ok(()) => Ok(()),
+            Err(sqlx::migrate::MigrateError::Execute(error)) => Err(error.into()),
+            Err(error) => Err(Error::Internal(error.into())),
+        }
+    }
+
+    /// Names of this release's migrations that the database does not have.
+    ///
+    /// # Errors
+    /// `Unavailable` when PostgreSQL can't be asked.
+    pub async fn missing_migrations(&self) -> Result<Vec<String>, Error> {
+        use sqlx::migrate::Migrate;
+        let mut connection = self.0.pool.acquire().await?;
+        let there: bool = sqlx::query_scalar("select to_regclass('_sqlx_migrations') is not null")
+            .fetch_one(&mut *connection)
+            .await?;
+        let applied = if there {
+            let listed = connection.list_applied_migrations().await;
+            listed.map_err(|error| Error::Internal(error.into()))?
+        } else {
+            Vec::new()
+        };
+        let missing = MIGRATOR
+            .iter()
+            .filter(|m| applied.iter().all(|a| a.version != m.version));
+        Ok(missing
+            .map(|m| format!("{:04} {}", m.version, m.description))
+            .collect())
+    }
+
+    /// Whether Redis answers.
+    ///
+    /// # Errors
+    /// `Unavailable` when it does not.
+    pub async fn ping_redis(&self) -> Result<(), Error> {
+        let _: String = self.0.redis.client().ping(None).await?;
+        Ok(())
+    }
+
+    /// Whether PostgreSQL answers.
+    ///
+    /// # Errors
+    /// `Unavailable` when it does not.
+    pub async fn ping_postgres(&self) -> Result<(), Error> {
+        sqlx::query("select 1").execute(&self.0.pool).await?;
+        Ok(())
+    }
+
+    /// The lanes of the setting and those that vouchers belong to, in their order.
+    ///
+    /// While PostgreSQL is away, those of the setting and of the vouchers this process has met.
+    ///
+    /// # Errors
+    /// `Internal` for an impossible row.
+    pub async fn lanes(&self) -> Result<Vec<Lane>, Error> {
+        let known = match voucher_lanes(&self.0.pool).await {
+            Ok(lanes) => lanes,
+            Err(Error::Unavailable(_)) => self
+                .remembered()
+                .iter()
+                .map(|voucher| voucher.lane)
+                .collect(),
+            Err(error) => return Err(error),
+        };
+        let mut lanes: Vec<Lane> = (0..self.lane_count()).map(Lane).chain(known).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        Ok(lanes)
+    }
+
+    /// The vouchers this process has met.
+    pub(crate) fn remembered(&self) -> Vec<Voucher> {
+        self.0.catalog.all()
+    }
+
+    /// Runs work to its end although the caller goes away: a request's future is dropped when
+    /// its client leaves, and a transaction must not be dropped half way.
+    pub(crate) async fn detached<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        tokio::spawn(work)
+            .await
+            .map_err(|error| Error::Internal(error.into()))?
+    }
+
+    pub(crate) fn config(&self) -> &ShopConfig {
+        &self.0.config
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.0.names
+    }
+
+    pub(crate) fn redis(&self) -> &Redis {
+        &self.0.redis
+    }
+
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.0.pool
+    }
+
+    pub(crate) fn ids(&self) -> &Arc<Sequence> {
+        &self.0.ids
+    }
+
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.0.catalog
+    }
+
+    pub(crate) fn lane_count(&self) -> u16 {
+        self.0.config.lanes.max(1)
+    }
+
+    pub(crate) fn hold_after_end_ms(&self) -> i64 {
+        i64::try_from(self.0.config.hold_after_end.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// The process' clock; Redis' own decides.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.0.config.clock.now_ms()
+    }
+}
+
+static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
