@@ -28,11 +28,38 @@ wait_for() {
   done
 }
 
-# Whether something listens on a TCP port of this machine: port_taken [host] <port>
+# Whether something listens on a TCP port: port_taken [<host>] <port>
 port_taken() {
-  local port=${2:-$1} host=127.0.0.1
-  (($# > 1)) && host=$1
-  (exec 3<>"/dev/tcp/$host/$port") 2>/dev/null
+  local host=127.0.0.1
+  if (($# > 1)); then host=$1 && shift; fi
+  (exec 3<>"/dev/tcp/$host/$1") 2>/dev/null
+}
+
+# Whether a path of a local server answers 200: http_ok <host> <port> <path>
+http_ok() (
+  exec 2>/dev/null
+  exec 3<>"/dev/tcp/$1/$2" || exit 1
+  printf 'GET %s HTTP/1.0\r\nHost: %s:%s\r\n\r\n' "$3" "$1" "$2" >&3
+  IFS= read -r -t 5 status <&3
+  [[ $status == HTTP/*" 200"* ]]
+)
+
+# Starts the private services and exports DATABASE_URL and REDIS_URL; services_down
+# stops those that were not running before, and is safe to call at any moment.
+SERVICES_BEFORE=
+services_up() {
+  local line
+  SERVICES_BEFORE=were:$(script/services running | tr '\n' ' ')
+  script/services start >&2
+  while IFS= read -r line; do export "${line?}"; done < <(script/services env)
+  [ -n "${DATABASE_URL:-}" ] && [ -n "${REDIS_URL:-}" ]
+}
+services_down() {
+  [ -n "$SERVICES_BEFORE" ] || return 0
+  local name
+  for name in redis postgres; do
+    [[ $SERVICES_BEFORE == *"$name"* ]] || script/services stop "$name" >&2
+  done
 }
 
 # Says which step begins and, when the next one does or `steps_end` is called, how
@@ -56,7 +83,7 @@ step_end() {
 wasm_target_installed() {
   [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown/lib" ]
 }
-wasm_debian_installed() { [ -x /usr/bin/cargo ] && [ -d /usr/src/rustc-web ] || dpkg -s rust-web-src >/dev/null 2>&1 && have wasm-ld-22; }
+wasm_debian_installed() { have wasm-ld-22 && dpkg -s rustc-web cargo-web rust-web-src >/dev/null 2>&1; }
 wasm_compiler() {
   ! wasm_target_installed || return 0
   export PATH="/usr/bin:$PATH" CARGO_TARGET_DIR=$ROOT/target/wasm-debian RUSTC_BOOTSTRAP=1
