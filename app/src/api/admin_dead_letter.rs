@@ -107,6 +107,7 @@ mod ssr {
             Settled::Replayed => "replayed",
             Settled::Discarded => "discarded",
             Settled::Confirmed => "confirmed",
+            Settled::Removed => "removed",
         };
         tracing::info!(user = %operator.user_id, entry = %entry, done, "a dead letter was settled");
         Ok(done)

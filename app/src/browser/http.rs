@@ -19,7 +19,11 @@ pub(crate) enum Failure {
     /// No answer came, so nobody knows whether the request arrived.
     Network,
     /// The server asks to wait that many milliseconds.
-    Wait(Code, i32),
+    Wait(
+        #[cfg_attr(not(feature = "shop"), expect(dead_code, reason = "the console shows old figures, not why"))]
+        Code,
+        i32,
+    ),
     /// The server answered with a refusal.
     Refused(ApiError),
 }

@@ -92,7 +92,6 @@ pub fn BuyButton(
     /// The texts.
     texts: BuyTexts,
 ) -> impl IntoView {
-    let voucher_id = sale.voucher_id.clone();
     let now = moving(&sale);
     let state = Memo::new(move |_| now.get().state);
     let answer = RwSignal::new(answer);
@@ -126,7 +125,7 @@ pub fn BuyButton(
     });
     #[cfg(feature = "hydrate")]
     let submit = {
-        let login = login.clone();
+        let voucher_id = sale.voucher_id.clone();
         move |event: SubmitEvent| {
             event.prevent_default();
             // A second press while the first is on its way adds nothing.
@@ -137,8 +136,10 @@ pub fn BuyButton(
         }
     };
     #[cfg(not(feature = "hydrate"))]
-    let submit = |_: SubmitEvent| {};
-    let _ = login;
+    let submit = {
+        let _ = (login, result);
+        |_: SubmitEvent| {}
+    };
 
     let voucher_field = sale.voucher_id.clone();
     view! {

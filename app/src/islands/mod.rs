@@ -18,7 +18,7 @@ mod queue_panel;
 mod stock;
 
 #[cfg(any(feature = "ssr", feature = "shop"))]
-pub use buy_button::{BuyButton, BuyTexts};
+pub use buy_button::{Answer, BuyButton, BuyTexts};
 #[cfg(any(feature = "ssr", feature = "shop"))]
 pub use countdown::{Countdown, CountdownTexts};
 use leptos::prelude::*;
@@ -26,7 +26,7 @@ use leptos::prelude::*;
 pub use order_status::{OrderStatus, OrderTexts};
 #[cfg(any(feature = "ssr", feature = "console"))]
 pub use pending_panel::PendingPanel;
-#[cfg(any(feature = "ssr", feature = "console"))]
+#[cfg(all(feature = "hydrate", feature = "console"))]
 pub(crate) use queue_panel::Refresh;
 #[cfg(any(feature = "ssr", feature = "console"))]
 pub use queue_panel::{PanelScope, PanelTexts, QueuePanel};

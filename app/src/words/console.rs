@@ -121,4 +121,5 @@ pub(crate) struct DeadWords {
     pub(crate) done_replayed: &'static str,
     pub(crate) done_discarded: &'static str,
     pub(crate) done_confirmed: &'static str,
+    pub(crate) done_removed: &'static str,
 }

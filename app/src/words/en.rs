@@ -110,7 +110,7 @@ pub(super) static WORDS: Words = Words {
         register_title: "Create an account",
         register_lead: "A name and a password are enough.",
         username: "Name",
-        username_hint: "3 to 32 letters, digits, dots, hyphens or underscores.",
+        username_hint: "2 to 32 letters, digits, dots, hyphens or underscores.",
         password: "Password",
         password_hint: "At least 8 characters. A sentence is better than a riddle.",
         to_register: "New here? Create an account",
@@ -243,6 +243,7 @@ pub(super) static WORDS: Words = Words {
             done_replayed: "The order is in the queue again.",
             done_discarded: "The order was ended as failed.",
             done_confirmed: "The order was in the database already; the dead letter is gone.",
+            done_removed: "It was a duplicate, and is gone; the order goes its way elsewhere.",
         },
     },
 };

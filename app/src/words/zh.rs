@@ -110,7 +110,7 @@ pub(super) static WORDS: Words = Words {
         register_title: "注册账号",
         register_lead: "只需用户名和密码。",
         username: "用户名",
-        username_hint: "3 至 32 个字符：字母、数字、点、连字符或下划线。",
+        username_hint: "2 至 32 个字符：字母、数字、点、连字符或下划线。",
         password: "密码",
         password_hint: "至少 8 个字符，一句话胜过一串谜语。",
         to_register: "还没有账号？去注册",
@@ -243,6 +243,7 @@ pub(super) static WORDS: Words = Words {
             done_replayed: "订单已回到队列。",
             done_discarded: "订单已作废。",
             done_confirmed: "订单其实已在数据库中，死信已清除。",
+            done_removed: "这是一条重复消息，已清除；订单在别处继续处理。",
         },
     },
 };

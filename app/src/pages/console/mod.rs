@@ -1,0 +1,8 @@
+//! The operators' pages: dense, aligned, still.
+
+pub(super) mod dead_letters;
+mod frame;
+pub(super) mod overview;
+pub(super) mod pending;
+pub(super) mod queue;
+pub(super) mod sales;

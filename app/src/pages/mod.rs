@@ -1,0 +1,26 @@
+//! Every page, one async handler each: it loads its data first and then renders, so
+//! that a page arrives whole, with its status, in one flight.
+
+mod account;
+mod console;
+mod favicon;
+mod home;
+mod orders;
+mod preferences;
+mod problem;
+mod sale;
+mod shell;
+mod visit;
+
+pub use account::{login, register};
+pub use console::{
+    dead_letters::admin_dead_letters, overview::admin, pending::admin_pending, queue::admin_queue,
+    sales::admin_sales,
+};
+pub use favicon::favicon;
+pub use home::home;
+pub use orders::{order, orders};
+pub use preferences::preferences;
+pub use problem::{not_found, problem, refused};
+pub use sale::sale;
+pub use visit::Visit;

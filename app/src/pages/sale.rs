@@ -1,0 +1,148 @@
+//! One sale: price, countdown, bar, button, rules.
+
+use axum::{extract::{Path, State}, response::Response};
+use http::StatusCode;
+use leptos::prelude::*;
+use seckill::ids::VoucherId;
+
+use super::{problem, shell::{Bundle, Head, page}, visit::Visit};
+use crate::{
+    AppState,
+    api::{ApiError, Code, buy::Outcome, sale::{Sale, SaleState}},
+    caller::is_admin,
+    format::{date_time, iso, money},
+    islands::{Answer, BuyButton, BuyTexts, Countdown, CountdownTexts, Icon, SaleBadge, SaleNow, StockBar},
+    routes,
+};
+
+/// `GET /sales/{voucher_id}`
+pub async fn sale(State(state): State<AppState>, Path(id): Path<String>, visit: Visit) -> Response {
+    match load(&state, &visit, &id).await {
+        Ok((sale, exact, now_ms)) => view_of(&visit, sale, exact, now_ms),
+        Err(error) => problem::page_of(&visit, &error),
+    }
+}
+
+async fn load(state: &AppState, visit: &Visit, id: &str) -> Result<(Sale, bool, i64), ApiError> {
+    let id: VoucherId = id.parse().map_err(|_| seckill::Error::NotFound)?;
+    let sale = state.shop.sale(id).await?;
+    let exact = is_admin(state, visit.signed_in().map(|user| user.user_id)).await;
+    let now_ms = sale.now_ms;
+    Ok((Sale::shown(sale, exact), exact, now_ms))
+}
+
+fn view_of(visit: &Visit, sale: Sale, exact: bool, now_ms: i64) -> Response {
+    let words = &visit.words.sale;
+    let head = Head {
+        title: sale.title.clone(),
+        description: Some((words.description)(&money(sale.pay_cents), &money(sale.value_cents))),
+        bundle: Bundle::Shop,
+    };
+    page(visit, StatusCode::OK, head, || {
+        let now = SaleNow {
+            voucher_id: sale.voucher_id.clone(),
+            state: sale.state,
+            stock: sale.stock,
+            exact,
+            total: sale.total,
+            begin_ms: sale.begin_ms,
+            end_ms: sale.end_ms,
+            now_ms,
+        };
+        let states: Vec<String> = words.states.map(str::to_owned).into();
+        let login = routes::login(&routes::sale(&sale.voucher_id));
+        let stranger = visit.user.as_ref().is_ok_and(Option::is_none);
+        let sign_in = (stranger && sale.state != SaleState::Ended).then(|| {
+            view! {
+                <p class="note" data-tone="info">
+                    <Icon name="lock"/>
+                    <span>{words.sign_in_first}" "<a href=login.clone()>{words.sign_in_link}</a></span>
+                </p>
+            }
+        });
+        let when = (words.when)(&date_time(sale.begin_ms, visit.lang), &date_time(sale.end_ms, visit.lang));
+        let rules = if sale.rules.trim().is_empty() { words.no_rules.to_owned() } else { sale.rules };
+        view! {
+            <a class="back" href=routes::HOME><Icon name="back"/>{words.back}</a>
+            <article class="sale">
+                <div class="ticket">
+                    <SaleBadge sale=now.clone() words=states/>
+                    <h1>{sale.title}</h1>
+                    <p class="lead">{sale.subtitle}</p>
+                    <div class="stub">{price(visit, sale.pay_cents, sale.value_cents)}</div>
+                </div>
+                <div class="decision">
+                    <Countdown voucher_id=sale.voucher_id begin_ms=sale.begin_ms end_ms=sale.end_ms
+                        now_ms main=true texts=countdown_texts(visit)/>
+                    <StockBar sale=now.clone() label=words.left_label.to_owned() text=words.left.to_owned()/>
+                    {sign_in}
+                    <BuyButton sale=now answer=answer(visit) login texts=buy_texts(visit)/>
+                    <p class="muted small center">{words.one_each}</p>
+                </div>
+                <div class="about">
+                    <p class="when"><time datetime=iso(sale.begin_ms)>{when}</time></p>
+                    <details class="rules">
+                        <summary>{words.rules}</summary>
+                        <p class="rules-text">{rules}</p>
+                    </details>
+                </div>
+            </article>
+        }
+    })
+}
+
+/// What a press that came as a plain form was answered with.
+fn answer(visit: &Visit) -> Option<Answer> {
+    let outcome = visit.query("outcome").and_then(Outcome::parse).map(Answer::Outcome);
+    outcome.or_else(|| visit.query("error").and_then(Code::parse).map(Answer::Code))
+}
+
+/// Price large, face value struck through, what is saved.
+pub(crate) fn price(visit: &Visit, pay_cents: i64, value_cents: i64) -> impl IntoView + use<> {
+    let words = &visit.words.sale;
+    let saved = (value_cents > pay_cents).then(|| {
+        view! {
+            <span class="face-value">
+                <span class="visually-hidden">{words.face_value}" "</span><s>{money(value_cents)}</s>
+            </span>
+            <span class="saved">{(words.saved)(&money(value_cents - pay_cents))}</span>
+        }
+    });
+    view! {
+        <p class="price">
+            <span class="visually-hidden">{words.price}" "</span>
+            <strong>{money(pay_cents)}</strong>
+            {saved}
+        </p>
+    }
+}
+
+/// The countdown's texts in the visitor's language.
+pub(crate) fn countdown_texts(visit: &Visit) -> CountdownTexts {
+    let words = &visit.words.sale;
+    CountdownTexts {
+        opens_in: words.opens_in.to_owned(),
+        ends_in: words.ends_in.to_owned(),
+        ended: words.ended.to_owned(),
+        day: words.day.to_owned(),
+        clock: words.clock.to_owned(),
+        your_time: words.your_time.to_owned(),
+        announce: words.announce.map(str::to_owned).into(),
+        opened: words.opened.to_owned(),
+    }
+}
+
+fn buy_texts(visit: &Visit) -> BuyTexts {
+    let (sale, answers, problem) = (&visit.words.sale, &visit.words.answers, &visit.words.problem);
+    BuyTexts {
+        buy: sale.buy.to_owned(),
+        waiting: sale.buy_waiting.to_owned(),
+        sending: sale.buy_sending.to_owned(),
+        closed: sale.buy_closed.to_owned(),
+        states: sale.states.map(str::to_owned).into(),
+        outcomes: Outcome::ALL.map(|outcome| answers.outcome(outcome).to_owned()).into(),
+        codes: Code::ALL.map(|code| problem.of(code).1.to_owned()).into(),
+        offline: answers.offline.to_owned(),
+        gave_up: answers.gave_up.to_owned(),
+    }
+}
