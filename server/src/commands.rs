@@ -137,10 +137,9 @@ async fn serve(config: Config, role: Role) -> Result<(), CommandError> {
 async fn check(config: Config) -> Result<ExitCode, CommandError> {
     let shop = Shop::open(config.shop).await?;
     let reach = ground::Reach::of(&shop).await;
-    let lines = if reach.both() {
-        ground::lines(&shop.ground().await)
-    } else {
-        vec![reach.sentence().to_owned()]
+    let lines = match shop.ground().await {
+        Ok(findings) => ground::lines(&findings),
+        Err(_) => vec![reach.sentence().to_owned()],
     };
     let mut out = io::stdout().lock();
     for line in &lines {

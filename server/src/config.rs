@@ -160,7 +160,7 @@ pub enum SecureCookie {
 }
 
 /// Settings that passed every check.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Config {
     /// Where web pages and the API are served.
     pub addr: SocketAddr,
@@ -190,6 +190,15 @@ pub struct Config {
     pub secure: bool,
     /// Whether an unsafe ground is accepted.
     pub unsafe_ground: bool,
+}
+
+impl fmt::Debug for Config {
+    /// Without the URLs, which may hold passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("addr", &self.addr)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What is wrong with the settings, one sentence each.
@@ -231,7 +240,7 @@ impl Settings {
         let Some(session_redis) = session_redis.filter(|_| wrong.is_empty()) else {
             return Err(Contradictions(wrong));
         };
-        let mut shop = ShopConfig::new(database_url, redis_url);
+        let mut shop = ShopConfig::new(&database_url, &redis_url);
         shop.prefix = self.prefix.clone();
         shop.lanes = self.lanes;
         shop.id_block = self.id_block;

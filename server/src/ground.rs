@@ -4,11 +4,16 @@
 //! process, unless the operator has said that they are known. A service that is
 //! away is no finding; it is waited for, and looked at as soon as it is there.
 
+use std::time::Duration;
+
 use seckill::{Finding, Shop};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::backoff::Backoff;
+
+/// How long a first connection to Redis may take before it counts as away.
+const CONNECT: Duration = Duration::from_secs(2);
 
 /// The ground does not carry.
 #[derive(Debug, thiserror::Error)]
@@ -33,18 +38,13 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Asks both.
+    /// Asks both, and gives a connection that is being made a moment to be there.
     pub async fn of(shop: &Shop) -> Self {
-        let (redis, postgres) = tokio::join!(shop.ping_redis(), shop.ping_postgres());
+        let (redis, postgres) = tokio::join!(shop.wait_for_redis(CONNECT), shop.ping_postgres());
         Self {
             redis: redis.is_ok(),
             postgres: postgres.is_ok(),
         }
-    }
-
-    /// Whether both answer.
-    pub fn both(self) -> bool {
-        self.redis && self.postgres
     }
 
     /// The one line that says what is away.
@@ -60,37 +60,35 @@ impl Reach {
     }
 }
 
-/// Looks at the ground if both services answer. False: not yet, one is away.
+/// Looks at the ground. False: not all of it, a service is away.
 ///
 /// # Errors
 ///
 /// The findings, unless they are accepted.
 pub async fn look(shop: &Shop, accepted: bool) -> Result<bool, Unsafe> {
-    if !Reach::of(shop).await.both() {
-        return Ok(false);
-    }
-    let findings = shop.ground().await;
-    if findings.is_empty() {
-        return Ok(true);
-    }
-    if !accepted {
+    let (all, findings) = match shop.ground().await {
+        Ok(findings) => (true, findings),
+        // Buying needs Redis alone, so Redis is judged although PostgreSQL is away.
+        Err(_) => (false, shop.redis_ground().await.unwrap_or_default()),
+    };
+    if !findings.is_empty() && !accepted {
         return Err(Unsafe(findings));
     }
-    for finding in lines(&findings) {
+    for finding in lines(&findings).iter().filter(|_| all) {
         warn!(finding, "unsafe ground, accepted by SECKILL_UNSAFE");
     }
-    Ok(true)
+    Ok(all)
 }
 
-/// Waits for both services and looks, until `stop`.
+/// Looks again and again until both services were there, or until `stop`.
 ///
 /// # Errors
 ///
 /// The findings, unless they are accepted.
-pub async fn watch(shop: Shop, accepted: bool, stop: CancellationToken) -> Result<(), Unsafe> {
+pub async fn watch(shop: &Shop, accepted: bool, stop: &CancellationToken) -> Result<(), Unsafe> {
     let mut backoff = Backoff::new();
-    while !look(&shop, accepted).await? {
-        if backoff.wait(&stop).await {
+    while !look(shop, accepted).await? {
+        if backoff.wait(stop).await {
             return Ok(());
         }
     }

@@ -85,7 +85,6 @@ pub enum ServerError {
 }
 
 /// A process that is ready to run.
-#[derive(Debug)]
 pub struct Server {
     role: Role,
     config: Config,
@@ -108,9 +107,10 @@ pub struct Server {
 pub async fn build(config: Config, role: Role) -> Result<Server, ServerError> {
     let metrics = Metrics::new();
     let shop = Shop::open(config.shop.clone()).await?;
+    let reach = ground::Reach::of(&shop).await;
     let looked = ground::look(&shop, config.unsafe_ground).await?;
     if !looked {
-        warn!("{}", ground::Reach::of(&shop).await.sentence());
+        warn!("{}", reach.sentence());
     }
     let sessions = role
         .serves()
@@ -223,13 +223,12 @@ impl Server {
             self.looked,
             stop.clone(),
         );
-        let database_url = self.config.shop.database_url.clone();
         tasks.spawn(async move {
             if !looked {
-                ground::watch(shop, accepted, stop.clone()).await?;
+                ground::watch(&shop, accepted, &stop).await?;
             }
             tokio::select! {
-                () = migrations::warn_if_missing(&database_url) => {}
+                () = migrations::warn_if_missing(&shop) => {}
                 () = stop.cancelled() => {}
             }
             Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use app::{AppState, pages, routes};
 use axum::{
     Router,
-    extract::Request,
+    extract::{Request, State},
     handler::Handler,
     middleware::{from_fn, from_fn_with_state, map_response},
     response::{IntoResponse, Response},
@@ -147,11 +147,11 @@ async fn call(state: AppState, method: Method, mut request: Request) -> Response
         .into_response()
 }
 
-async fn not_found(state: axum::extract::State<AppState>, request: Request) -> Response {
+async fn not_found(State(state): State<AppState>, request: Request) -> Response {
     if forms::is_api(request.uri().path()) {
         return refusal::no_endpoint();
     }
-    pages::not_found(state, request).await.into_response()
+    pages::not_found.call(request, state).await
 }
 
 async fn wrong_method() -> Response {
