@@ -84,7 +84,7 @@ async fn measure(woken: bool) {
             None => &[],
         };
         let sent = monotonic_ms();
-        let Ok(answer) = http::get::<GetClock>(fields).await else {
+        let Ok(answer) = http::get_public::<GetClock>(fields).await else {
             continue;
         };
         let received = monotonic_ms();

@@ -8,7 +8,7 @@ use leptos::server_fn::ServerFn;
 use serde::de::DeserializeOwned;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{AbortSignal, Headers, RequestInit, Response};
+use web_sys::{AbortSignal, Headers, RequestCredentials, RequestInit, Response};
 
 use super::window;
 use crate::{api::{ApiError, Code}, routes::escape};
@@ -33,15 +33,23 @@ const LIMIT_MS: u32 = 10_000;
 /// The longest wait that a page follows without asking its person.
 const LONGEST_WAIT_S: f64 = 30.0;
 
-/// Asks for something.
+/// Asks for something that is the same for everybody. Sent without the session, so that
+/// the server has none to look up for pages that only watch.
+pub(crate) async fn get_public<F>(fields: &[(&str, &str)]) -> Result<F::Output, Failure>
+where
+    F: ServerFn<Error = ApiError>,
+    F::Output: DeserializeOwned,
+{
+    send(&address::<F>(fields), "GET", RequestCredentials::Omit, None).await
+}
+
+/// Asks for something of the signed-in person's.
 pub(crate) async fn get<F>(fields: &[(&str, &str)]) -> Result<F::Output, Failure>
 where
     F: ServerFn<Error = ApiError>,
     F::Output: DeserializeOwned,
 {
-    let query = form(fields);
-    let address = if query.is_empty() { F::PATH.to_owned() } else { format!("{}?{query}", F::PATH) };
-    send(&address, "GET", None).await
+    send(&address::<F>(fields), "GET", RequestCredentials::SameOrigin, None).await
 }
 
 /// Changes something.
@@ -51,15 +59,16 @@ where
     F: ServerFn<Error = ApiError>,
     F::Output: DeserializeOwned,
 {
-    send(F::PATH, "POST", Some(form(fields))).await
+    send(F::PATH, "POST", RequestCredentials::SameOrigin, Some(form(fields))).await
 }
 
 async fn send<T: DeserializeOwned>(
     address: &str,
     method: &str,
+    credentials: RequestCredentials,
     body: Option<String>,
 ) -> Result<T, Failure> {
-    let (status, wait, text) = exchange(address, method, body).await.map_err(|_| Failure::Network)?;
+    let (status, wait, text) = exchange(address, method, credentials, body).await.map_err(|_| Failure::Network)?;
     if status == 200 {
         return serde_json::from_str(&text).map_err(|_| Failure::Refused(ApiError::internal()));
     }
@@ -75,11 +84,17 @@ async fn send<T: DeserializeOwned>(
 }
 
 /// Status, milliseconds to wait (`Retry-After`, or one second), body.
-async fn exchange(address: &str, method: &str, body: Option<String>) -> Result<(u16, i32, String), JsValue> {
+async fn exchange(
+    address: &str,
+    method: &str,
+    credentials: RequestCredentials,
+    body: Option<String>,
+) -> Result<(u16, i32, String), JsValue> {
     let headers = Headers::new()?;
     headers.set("accept", "application/json")?;
     let init = RequestInit::new();
     init.set_method(method);
+    init.set_credentials(credentials);
     init.set_signal(Some(&AbortSignal::timeout_with_u32(LIMIT_MS)));
     if let Some(body) = body {
         headers.set("content-type", "application/x-www-form-urlencoded")?;
@@ -93,6 +108,10 @@ async fn exchange(address: &str, method: &str, body: Option<String>) -> Result<(
     let wait = (seconds.unwrap_or(1.0).clamp(0.5, LONGEST_WAIT_S) * 1000.0) as i32;
     let text = JsFuture::from(response.text()?).await?.as_string().unwrap_or_default();
     Ok((response.status(), wait, text))
+}
+
+fn address<F: ServerFn>(fields: &[(&str, &str)]) -> String {
+    if fields.is_empty() { F::PATH.to_owned() } else { format!("{}?{}", F::PATH, form(fields)) }
 }
 
 fn form(fields: &[(&str, &str)]) -> String {

@@ -61,7 +61,7 @@ async fn poll(sale: ArcRwSignal<SaleNow>) {
         if !is_visible() {
             continue;
         }
-        if let Ok(fresh) = http::get::<GetSale>(&[("voucher_id", &seen.voucher_id)]).await {
+        if let Ok(fresh) = http::get_public::<GetSale>(&[("voucher_id", &seen.voucher_id)]).await {
             let now_ms = clock::now_ms().unwrap_or_default();
             let known = sale.get_untracked();
             let next = SaleNow {

@@ -45,8 +45,6 @@ pub struct SaleNow {
     pub state: SaleState,
     /// What is left, as far as this person may know.
     pub stock: i64,
-    /// Whether `stock` is exact at any size.
-    pub exact: bool,
     /// How many there are in all.
     pub total: i64,
     /// When it opens.

@@ -29,6 +29,7 @@ pub struct OrderTexts {
 
 /// Why nothing new is known, if so.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "hydrate"), expect(dead_code, reason = "only a poll in the browser meets trouble"))]
 enum Trouble {
     None,
     Away,

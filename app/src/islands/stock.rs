@@ -34,7 +34,7 @@ pub fn StockBar(
     let now = moving(&sale);
     let figure = move || {
         let sale = now.get();
-        text.replace("{left}", &left(sale.stock, sale.total, sale.exact))
+        text.replace("{left}", &left(sale.stock, sale.total, false))
             .replace("{total}", &digits(sale.total))
     };
     view! {

@@ -3,7 +3,7 @@
 use axum::{extract::State, response::Response};
 use http::StatusCode;
 use leptos::prelude::*;
-use seckill::page::Page;
+use seckill::{Role, page::Page};
 
 use super::{
     problem,
@@ -24,7 +24,11 @@ use crate::{
 const NEAR_MS: i64 = 3_600_000;
 
 /// `GET /`
-pub async fn home(State(state): State<AppState>, visit: Visit) -> Response {
+pub async fn home(State(state): State<AppState>, mut visit: Visit) -> Response {
+    if visit.signed_in().is_some() {
+        // Only for the link to the console; whoever is not of the staff sees none.
+        let _ = visit.require_role(Role::Viewer).await;
+    }
     match load(&state, &visit).await {
         Ok((cards, next)) => view_of(&visit, cards, next),
         Err(error) => problem::page_of(&visit, &error),

@@ -98,10 +98,10 @@ fn document(visit: &Visit, head: Head, body: impl IntoView) -> impl IntoView {
                 <meta name="color-scheme" content="light dark"/>
                 <title>{title.clone()}</title>
                 <meta name="description" content=description.clone()/>
-                <meta attr:property="og:type" content="website"/>
-                <meta attr:property="og:site_name" content=site/>
-                <meta attr:property="og:title" content=title/>
-                <meta attr:property="og:description" content=description/>
+                {preview("og:type", "website".to_owned())}
+                {preview("og:site_name", site.to_owned())}
+                {preview("og:title", title)}
+                {preview("og:description", description)}
                 <link rel="stylesheet" href=visit.state.bundles.style.clone()/>
                 <link rel="icon" type="image/svg+xml" href=routes::FAVICON/>
                 {loader}
@@ -112,6 +112,11 @@ fn document(visit: &Visit, head: Head, body: impl IntoView) -> impl IntoView {
             </body>
         </html>
     }
+}
+
+/// A line of the preview that is shown where the page's link is shared.
+fn preview(property: &'static str, content: String) -> impl IntoView {
+    leptos::html::meta().attr("property", property).content(content)
 }
 
 fn loader(folder: &str, name: &str, nonce: Nonce) -> impl IntoView + use<> {
@@ -153,6 +158,9 @@ pub(crate) fn header(visit: &Visit) -> impl IntoView + use<> {
             <nav aria-label=words.main_nav>
                 <a href=routes::HOME aria-current=current(routes::HOME)>{words.sales}</a>
                 <a href=routes::ORDERS aria-current=current(routes::ORDERS)>{words.orders}</a>
+                {visit.staff.then(|| view! {
+                    <a href=routes::ADMIN aria-current=path.starts_with(routes::ADMIN).then_some("true")>{words.console}</a>
+                })}
             </nav>
             <div class="account">{account}</div>
         </header>

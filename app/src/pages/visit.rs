@@ -55,6 +55,8 @@ pub struct Visit {
     /// Path and query, to come back to.
     pub(crate) here: String,
     pub(crate) request_id: String,
+    /// Whether the page found out that this person may use the console.
+    pub(crate) staff: bool,
     query: HashMap<String, String>,
 }
 
@@ -77,6 +79,7 @@ impl FromRequestParts<AppState> for Visit {
             nonce: parts.extensions.get::<Nonce>().cloned().unwrap_or_default(),
             here: parts.uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string),
             request_id: parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default(),
+            staff: false,
             query,
         })
     }
@@ -103,8 +106,10 @@ impl Visit {
     }
 
     /// The operator of a page of the console.
-    pub(crate) async fn require_role(&self, role: Role) -> Result<User, ApiError> {
-        self.caller.require_role(role).await
+    pub(crate) async fn require_role(&mut self, role: Role) -> Result<User, ApiError> {
+        let user = self.caller.require_role(role).await?;
+        self.staff = true;
+        Ok(user)
     }
 }
 

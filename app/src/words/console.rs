@@ -9,7 +9,6 @@ pub(crate) struct ConsoleWords {
     pub(crate) queue: &'static str,
     pub(crate) pending: &'static str,
     pub(crate) dead_letters: &'static str,
-    pub(crate) to_shop: &'static str,
     pub(crate) overview_lead: &'static str,
     pub(crate) queue_lead: &'static str,
     pub(crate) pending_lead: &'static str,

@@ -92,7 +92,6 @@ pub(crate) struct ShellWords {
     pub(crate) console: &'static str,
     pub(crate) sign_in: &'static str,
     pub(crate) sign_out: &'static str,
-    pub(crate) register: &'static str,
     pub(crate) signed_in_as: fn(&str) -> String,
     pub(crate) language: &'static str,
     pub(crate) theme: &'static str,

@@ -19,14 +19,14 @@ use crate::{
 };
 
 /// `GET /admin/dead-letters`, `?lane=`, `?after=`
-pub async fn admin_dead_letters(State(state): State<AppState>, visit: Visit) -> Response {
-    match load(&state, &visit).await {
+pub async fn admin_dead_letters(State(state): State<AppState>, mut visit: Visit) -> Response {
+    match load(&state, &mut visit).await {
         Ok((page, may_settle)) => view_of(&state, &visit, page, may_settle),
         Err(error) => problem::page_of(&visit, &error),
     }
 }
 
-async fn load(state: &AppState, visit: &Visit) -> Result<(Listed<DeadLetter>, bool), ApiError> {
+async fn load(state: &AppState, visit: &mut Visit) -> Result<(Listed<DeadLetter>, bool), ApiError> {
     let user = visit.require_role(Role::Viewer).await?;
     let lane = parse_lane(visit.query("lane"))?;
     let page = Page::parse(visit.query("after"), None)?;

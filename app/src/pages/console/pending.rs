@@ -16,14 +16,14 @@ use crate::{
 };
 
 /// `GET /admin/pending`, `?lane=`, `?after=`
-pub async fn admin_pending(State(state): State<AppState>, visit: Visit) -> Response {
-    match load(&state, &visit).await {
+pub async fn admin_pending(State(state): State<AppState>, mut visit: Visit) -> Response {
+    match load(&state, &mut visit).await {
         Ok(page) => view_of(&state, &visit, page),
         Err(error) => problem::page_of(&visit, &error),
     }
 }
 
-async fn load(state: &AppState, visit: &Visit) -> Result<Listed<Pending>, ApiError> {
+async fn load(state: &AppState, visit: &mut Visit) -> Result<Listed<Pending>, ApiError> {
     visit.require_role(Role::Viewer).await?;
     pending_page(state, visit.query("lane"), visit.query("after"), None).await
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{AppState, api::admin_queue::Overview, islands::{PanelScope, QueuePanel}};
 
 /// `GET /admin/queue`
-pub async fn admin_queue(State(state): State<AppState>, visit: Visit) -> Response {
+pub async fn admin_queue(State(state): State<AppState>, mut visit: Visit) -> Response {
     if let Err(error) = visit.require_role(Role::Viewer).await {
         return problem::page_of(&visit, &error);
     }

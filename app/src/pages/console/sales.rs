@@ -19,8 +19,8 @@ use crate::{
 };
 
 /// `GET /admin/sales`, `?after=`
-pub async fn admin_sales(State(state): State<AppState>, visit: Visit) -> Response {
-    match load(&state, &visit).await {
+pub async fn admin_sales(State(state): State<AppState>, mut visit: Visit) -> Response {
+    match load(&state, &mut visit).await {
         Ok(loaded) => view_of(&visit, loaded),
         Err(error) => problem::page_of(&visit, &error),
     }
@@ -34,7 +34,7 @@ struct Loaded {
     complaint: Option<String>,
 }
 
-async fn load(state: &AppState, visit: &Visit) -> Result<Loaded, ApiError> {
+async fn load(state: &AppState, visit: &mut Visit) -> Result<Loaded, ApiError> {
     let user = visit.require_role(Role::Viewer).await?;
     let page = Page::parse(visit.query("after"), None)?;
     let sales = state.shop.sales(&page).await?;
