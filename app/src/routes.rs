@@ -21,8 +21,6 @@ pub const REGISTER: &str = "/register";
 pub const PREFERENCES: &str = "/preferences";
 /// A refusal that belongs to no page of its own, `?code=`.
 pub const PROBLEM: &str = "/problem";
-/// The mark in a browser's tab.
-pub const FAVICON: &str = "/favicon.svg";
 /// The console's overview.
 pub const ADMIN: &str = "/admin";
 /// Sales: list, state, a form for a new one.

@@ -98,6 +98,11 @@ pub fn Countdown(
 
     view! {
         <div class="countdown" class:main=main data-phase=move || phase.get().name()
+            data-size=move || match shown.with(|face| face.chars().count()) {
+                0..=5 => "s",
+                6..=8 => "m",
+                _ => "l",
+            }
             data-last=move || last_minute.get().then_some("")>
             <p class="countdown-label">{label}</p>
             <p class="countdown-face" data-testid="countdown" role="timer">{move || shown.get()}</p>

@@ -3,7 +3,6 @@
 
 mod account;
 mod console;
-mod favicon;
 mod home;
 mod orders;
 mod preferences;
@@ -17,7 +16,6 @@ pub use console::{
     dead_letters::admin_dead_letters, overview::admin, pending::admin_pending, queue::admin_queue,
     sales::admin_sales,
 };
-pub use favicon::favicon;
 pub use home::home;
 pub use orders::{order, orders};
 pub use preferences::preferences;

@@ -103,7 +103,7 @@ fn document(visit: &Visit, head: Head, body: impl IntoView) -> impl IntoView {
                 {preview("og:title", title)}
                 {preview("og:description", description)}
                 <link rel="stylesheet" href=visit.state.bundles.style.clone()/>
-                <link rel="icon" type="image/svg+xml" href=routes::FAVICON/>
+                <link rel="icon" type="image/svg+xml" href=MARK/>
                 {loader}
             </head>
             <body>
@@ -219,3 +219,8 @@ pub(crate) fn notice(tone: &'static str, icon: &'static str, text: impl Into<Str
 
 /// The icons, drawn once per page and used by name; no request, no font.
 const SPRITE: &str = include_str!("sprite.svg");
+
+/// The mark in the browser's tab; in the page itself, so that it costs no request.
+const MARK: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 28 28'%3E%3Crect \
+    width='28' height='28' rx='8' fill='%23b93815'/%3E%3Cpath d='M15.5 4 7 15.5h5.5L11.5 24 21 11.5h-6z' \
+    fill='%23fff'/%3E%3C/svg%3E";
