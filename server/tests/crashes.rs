@@ -19,7 +19,7 @@ async fn a_killed_workers_orders_are_persisted_once_by_the_next() {
         site.database.somebody_waits()
     })
     .await;
-    worker.is_killed().await;
+    worker.dies().await;
     held.rollback().await.unwrap();
     assert!(site.under_way().await > 0);
 

@@ -80,7 +80,7 @@ impl Process {
     }
 
     /// Kills it as `kill -9` does.
-    pub async fn is_killed(mut self) {
+    pub async fn dies(mut self) {
         self.child.kill().await.unwrap();
     }
 
