@@ -9,6 +9,9 @@
 //! properties, so translations never enter a bundle. No SQL, no Redis command and no
 //! business rule lives here: those are in `seckill`.
 
+// A view's type is as deep as its markup.
+#![recursion_limit = "256"]
+
 pub mod api;
 pub mod countdown;
 pub mod figures;

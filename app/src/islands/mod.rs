@@ -16,6 +16,8 @@ mod pending_panel;
 mod queue_panel;
 #[cfg(any(feature = "ssr", feature = "shop"))]
 mod stock;
+#[cfg(any(feature = "ssr", feature = "console"))]
+mod table;
 
 #[cfg(any(feature = "ssr", feature = "shop"))]
 pub use buy_button::{Answer, BuyButton, BuyTexts};

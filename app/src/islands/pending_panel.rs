@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::{PanelTexts, queue_panel::{Refresh, RefreshBar}};
+use super::{PanelTexts, queue_panel::{Refresh, RefreshBar}, table::{number, table, text}};
 use crate::{api::{Listed, admin_queue::Pending}, figures::{age, count}};
 
 /// The live list of pending entries; one page of it, as the address asks for.
@@ -51,24 +51,19 @@ pub fn PendingPanel(
         }
     };
     let names = texts.get_value();
+    let heads = [
+        text(names.entry),
+        text(names.order),
+        text(names.voucher),
+        text(names.user),
+        text(names.worker),
+        number(names.idle),
+        number(names.deliveries),
+    ];
+    let rows = move || items.get().into_iter().map(row).collect_view();
+    let none = Signal::derive(move || items.with(Vec::is_empty));
     view! {
         <RefreshBar refresh at_ms texts/>
-        <div class="table" tabindex="0" role="region" aria-label=names.pending.clone()>
-            <table>
-                <thead><tr>
-                    <th scope="col">{names.entry}</th>
-                    <th scope="col">{names.order}</th>
-                    <th scope="col">{names.voucher}</th>
-                    <th scope="col">{names.user}</th>
-                    <th scope="col">{names.worker}</th>
-                    <th scope="col" class="number">{names.idle}</th>
-                    <th scope="col" class="number">{names.deliveries}</th>
-                </tr></thead>
-                <tbody>{move || items.get().into_iter().map(row).collect_view()}</tbody>
-            </table>
-            {move || items.with(Vec::is_empty).then(|| view! {
-                <p class="empty">{texts.read_value().no_pending.clone()}</p>
-            })}
-        </div>
+        {table(names.pending, heads, rows, none, names.no_pending)}
     }
 }

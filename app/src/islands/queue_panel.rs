@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Icon, state_icon};
+use super::{Icon, state_icon, table::{number, table, text}};
 use crate::{
     api::admin_queue::{Lane, Overview, SaleFigures, Worker},
     figures::{age, clock_time, count, digits},
@@ -184,25 +184,20 @@ fn Lanes(overview: RwSignal<Overview>, texts: StoredValue<PanelTexts>) -> impl I
             </tr>
         }
     };
+    let heads = [
+        number(names.lane),
+        number(names.stream_length),
+        number(names.lag),
+        number(names.in_flight),
+        number(names.pending),
+        number(names.dead),
+        number(names.oldest_pending),
+    ];
+    let rows = move || overview.get().lanes.into_iter().map(row).collect_view();
+    let none = Signal::derive(move || overview.with(|overview| overview.lanes.is_empty()));
     view! {
-        <h2>{names.lanes}</h2>
-        <div class="table" tabindex="0" role="region" aria-label=texts.read_value().lanes.clone()>
-            <table>
-                <thead><tr>
-                    <th scope="col" class="number">{names.lane}</th>
-                    <th scope="col" class="number">{names.stream_length}</th>
-                    <th scope="col" class="number">{names.lag}</th>
-                    <th scope="col" class="number">{names.in_flight}</th>
-                    <th scope="col" class="number">{names.pending}</th>
-                    <th scope="col" class="number">{names.dead}</th>
-                    <th scope="col" class="number">{names.oldest_pending}</th>
-                </tr></thead>
-                <tbody>{move || overview.get().lanes.into_iter().map(row).collect_view()}</tbody>
-            </table>
-            {move || overview.with(|overview| overview.lanes.is_empty()).then(|| view! {
-                <p class="empty">{texts.read_value().no_lanes.clone()}</p>
-            })}
-        </div>
+        <h2>{names.lanes.clone()}</h2>
+        {table(names.lanes, heads, rows, none, names.no_lanes)}
     }
 }
 
@@ -222,23 +217,18 @@ fn Workers(overview: RwSignal<Overview>, texts: StoredValue<PanelTexts>) -> impl
             </tr>
         }
     };
+    let heads = [
+        text(names.worker),
+        number(names.lane),
+        text(names.state),
+        number(names.pending),
+        number(names.idle),
+    ];
+    let rows = move || overview.get().workers.into_iter().map(row).collect_view();
+    let none = Signal::derive(move || overview.with(|overview| overview.workers.is_empty()));
     view! {
-        <h2>{names.workers}</h2>
-        <div class="table" tabindex="0" role="region" aria-label=texts.read_value().workers.clone()>
-            <table>
-                <thead><tr>
-                    <th scope="col">{names.worker}</th>
-                    <th scope="col" class="number">{names.lane}</th>
-                    <th scope="col">{names.state}</th>
-                    <th scope="col" class="number">{names.pending}</th>
-                    <th scope="col" class="number">{names.idle}</th>
-                </tr></thead>
-                <tbody>{move || overview.get().workers.into_iter().map(row).collect_view()}</tbody>
-            </table>
-            {move || overview.with(|overview| overview.workers.is_empty()).then(|| view! {
-                <p class="empty">{texts.read_value().no_workers.clone()}</p>
-            })}
-        </div>
+        <h2>{names.workers.clone()}</h2>
+        {table(names.workers, heads, rows, none, names.no_workers)}
     }
 }
 
@@ -264,25 +254,20 @@ fn Sales(overview: RwSignal<Overview>, texts: StoredValue<PanelTexts>) -> impl I
             </tr>
         }
     };
+    let heads = [
+        text(names.voucher),
+        text(names.state),
+        number(names.total),
+        number(names.left),
+        number(names.in_flight),
+        number(names.dead),
+        number(names.confirmed),
+        text(names.conservation),
+    ];
+    let rows = move || overview.get().sales.into_iter().map(row).collect_view();
+    let none = Signal::derive(move || overview.with(|overview| overview.sales.is_empty()));
     view! {
-        <h2>{names.sales}</h2>
-        <div class="table" tabindex="0" role="region" aria-label=texts.read_value().sales.clone()>
-            <table>
-                <thead><tr>
-                    <th scope="col">{names.voucher}</th>
-                    <th scope="col">{names.state}</th>
-                    <th scope="col" class="number">{names.total}</th>
-                    <th scope="col" class="number">{names.left}</th>
-                    <th scope="col" class="number">{names.in_flight}</th>
-                    <th scope="col" class="number">{names.dead}</th>
-                    <th scope="col" class="number">{names.confirmed}</th>
-                    <th scope="col">{names.conservation}</th>
-                </tr></thead>
-                <tbody>{move || overview.get().sales.into_iter().map(row).collect_view()}</tbody>
-            </table>
-            {move || overview.with(|overview| overview.sales.is_empty()).then(|| view! {
-                <p class="empty">{texts.read_value().no_sales.clone()}</p>
-            })}
-        </div>
+        <h2>{names.sales.clone()}</h2>
+        {table(names.sales, heads, rows, none, names.no_sales)}
     }
 }
