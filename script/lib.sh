@@ -8,6 +8,9 @@ cd "$ROOT"
 TOOLS=$ROOT/.tools
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$TOOLS/node_modules/.bin:$PATH"
 
+# Where cargo puts what it builds, for all of the scripts.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$ROOT/target}
+
 # Messages go to standard error, so that standard output stays for results.
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }
