@@ -553,7 +553,9 @@ impl Consumer {
                 epoch: *epoch,
             })
             .collect();
-        let mut connection = self.pool.acquire().await?;
+        // Whatever keeps a connection from being made, it is not the entry's fault.
+        let acquired = self.pool.acquire().await;
+        let mut connection = acquired.map_err(|error| Error::Unavailable(error.into()))?;
         let written = confirm(&mut connection, &batch, now_ms).await;
         if written.is_err() {
             // Whatever state it is in, nobody meets it again.

@@ -72,8 +72,11 @@ impl From<fred::error::Error> for Error {
 }
 
 /// SQLSTATE classes after which the same statement may succeed later: connection, resources,
-/// operator intervention, system; and serialization failure, deadlock, lock or statement timeouts.
-const TRANSIENT: [&str; 8] = ["08", "53", "57", "58", "40", "55P03", "25P03", "25P04"];
+/// operator intervention, system; and serialization failure, deadlock, lock or statement timeouts;
+/// a database that accepts no connections.
+const TRANSIENT: [&str; 9] = [
+    "08", "53", "57", "58", "40", "55P03", "55000", "25P03", "25P04",
+];
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
