@@ -1,5 +1,6 @@
 //! How a loop waits while something it needs is away: 100 ms, doubled up to
-//! 2 s, and one log line when the condition begins and one when it ends.
+//! 2 s, and one log line when the condition begins and one when it ends. A single
+//! failure is no condition: the next try, a moment later, usually succeeds.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ const LONGEST: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Backoff {
     next: Duration,
-    failing: bool,
+    failures: u32,
 }
 
 impl Backoff {
@@ -20,19 +21,20 @@ impl Backoff {
     pub fn new() -> Self {
         Self {
             next: FIRST,
-            failing: false,
+            failures: 0,
         }
     }
 
-    /// Notes a failure. True for the first in a row: the one worth a log line.
+    /// Notes a failure. True for the second in a row: the one worth a log line.
     pub fn failed(&mut self) -> bool {
-        !std::mem::replace(&mut self.failing, true)
+        self.failures = self.failures.saturating_add(1);
+        self.failures == 2
     }
 
-    /// Notes a success. True if failures preceded it.
+    /// Notes a success. True if failures that were told preceded it.
     pub fn succeeded(&mut self) -> bool {
         self.next = FIRST;
-        std::mem::take(&mut self.failing)
+        std::mem::take(&mut self.failures) >= 2
     }
 
     /// Waits, longer each time. True if `stop` came first.
@@ -50,8 +52,8 @@ mod tests {
     #[test]
     fn a_condition_is_told_when_it_changes_only() {
         let mut backoff = Backoff::new();
-        assert!(!backoff.succeeded());
-        assert!(backoff.failed() && !backoff.failed());
+        assert!(!backoff.failed() && !backoff.succeeded(), "once is nothing");
+        assert!(!backoff.failed() && backoff.failed() && !backoff.failed());
         assert!(backoff.succeeded() && !backoff.succeeded());
     }
 

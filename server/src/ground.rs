@@ -13,7 +13,7 @@ use tracing::{info, warn};
 use crate::backoff::Backoff;
 
 /// How long a first connection to Redis may take before it counts as away.
-const CONNECT: Duration = Duration::from_secs(2);
+pub const CONNECT: Duration = Duration::from_secs(2);
 
 /// The ground does not carry.
 #[derive(Debug, thiserror::Error)]

@@ -6,9 +6,9 @@
 use std::{io, net::SocketAddr, sync::Arc};
 
 use app::{AppState, Snapshot};
-use axum::{Router, serve::ListenerExt};
+use axum::Router;
 use seckill::{Overview, Shop};
-use tokio::{net::TcpListener, sync::watch, task::JoinSet};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -22,6 +22,7 @@ mod edge;
 mod forms;
 pub mod ground;
 mod health;
+mod listening;
 pub mod logging;
 pub mod metrics;
 mod migrations;
@@ -79,9 +80,6 @@ pub enum ServerError {
     /// The same, for sessions.
     #[error("cannot open the sessions: {0}")]
     Sessions(#[source] fred::error::Error),
-    /// The listener broke.
-    #[error("serving ended: {0}")]
-    Serve(#[source] io::Error),
 }
 
 /// A process that is ready to run.
@@ -116,6 +114,12 @@ pub async fn build(config: Config, role: Role) -> Result<Server, ServerError> {
         .serves()
         .then(|| Sessions::open(&config.session_redis, config.session_days, config.secure));
     let sessions = sessions.transpose().map_err(ServerError::Sessions)?;
+    if let Some(sessions) = &sessions
+        && timeout(ground::CONNECT, sessions.wait()).await.is_err()
+        && reach.redis
+    {
+        warn!("the Redis of the sessions is away: nobody can be recognised until it is back");
+    }
     let (snapshot, seen) = watch::channel(Arc::new(nothing_seen()));
     let health = Health {
         shop: shop.clone(),
@@ -185,12 +189,12 @@ impl Server {
         self.start_ground(&mut tasks, &stop);
         self.start_work(&mut tasks, &stop);
         if let Some((listener, router)) = self.web {
-            tasks.spawn(serve(
+            tasks.spawn(always_ok(listening::serve(
                 listener,
                 router,
                 stop.clone(),
                 self.config.stop_within,
-            ));
+            )));
         }
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
@@ -270,34 +274,6 @@ async fn listen(addr: SocketAddr) -> Result<TcpListener, ServerError> {
     TcpListener::bind(addr)
         .await
         .map_err(|error| ServerError::Listen(addr, error))
-}
-
-/// Serves until `stop`; requests under way then have `within` to end.
-async fn serve(
-    listener: TcpListener,
-    router: Router,
-    stop: CancellationToken,
-    within: std::time::Duration,
-) -> Result<(), ServerError> {
-    // An answer is one small write: waiting to fill a packet would only delay it.
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    });
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let told = stop.clone();
-    let serving = axum::serve(listener, service)
-        .with_graceful_shutdown(async move { told.cancelled().await });
-    let deadline = async {
-        stop.cancelled().await;
-        tokio::time::sleep(within).await;
-    };
-    tokio::select! {
-        served = serving => served.map_err(ServerError::Serve),
-        () = deadline => {
-            warn!("requests that did not end in time are cut off");
-            Ok(())
-        }
-    }
 }
 
 /// What pages show before the first snapshot.

@@ -172,3 +172,15 @@ async fn forgotten_scripts_stop_no_purchase() {
     site.persists(&sale, 200).await;
     site.closes().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_sale_opens_by_itself_although_the_reconciler_looks_at_it() {
+    let site = Site::open_with(server::Role::Both, &["--reconcile-ms=1"]).await;
+    let mut states = BTreeMap::new();
+    for _ in 0..40 {
+        let sale = site.open_sale(1).await;
+        *states.entry(site.state(&sale).await).or_insert(0) += 1;
+    }
+    assert_eq!(states, BTreeMap::from([("open".to_owned(), 40)]));
+    site.closes().await;
+}

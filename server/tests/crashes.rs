@@ -82,6 +82,37 @@ async fn a_requests_id_reaches_the_log_of_the_consumer() {
     site.closes().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_under_way_is_answered_before_the_process_ends() {
+    let site = Site::open().await;
+    let sale = site.open_sale(1).await;
+    let mut web = Process::starts("web", &loud(&site));
+    let address = web.address().await;
+    let admin = site.admin().await.at(address);
+    let held = site.database.held(&sale).await;
+    let asked = tokio::spawn({
+        let sale = sale.clone();
+        async move {
+            let form = [("voucher_id", &*sale), ("amount", "5")];
+            admin.posts("/api/admin/add_stock", &form).await
+        }
+    });
+    eventually("the request waits for the sale", || {
+        site.database.somebody_waits()
+    })
+    .await;
+    let ends = tokio::spawn(web.stops());
+    eventually("nobody is let in any more", || async {
+        tokio::net::TcpStream::connect(address).await.is_err()
+    })
+    .await;
+    held.rollback().await.unwrap();
+    assert_eq!(asked.await.unwrap().status, 200);
+    assert_eq!(ends.await.unwrap(), 0);
+    assert_eq!(site.stock(&sale).await, 6);
+    site.closes().await;
+}
+
 fn loud(site: &Site) -> Vec<String> {
     let mut flags = site.flags();
     flags.retain(|flag| !flag.starts_with("--log"));

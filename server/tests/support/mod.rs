@@ -114,6 +114,8 @@ impl Site {
         let database = Database::create().await;
         let prefix = unique();
         let mut all = flags_for(&database.url, &services().1, &prefix);
+        let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+        all.retain(|flag| flags.iter().all(|other| name(other) != name(flag)));
         all.extend(flags.iter().map(|flag| (*flag).to_owned()));
         let config = settings(&all)
             .check()

@@ -79,6 +79,11 @@ impl Visitor {
         }
     }
 
+    /// The same person in front of another process of the same shop.
+    pub fn at(self, address: SocketAddr) -> Self {
+        Self { address, ..self }
+    }
+
     /// The session cookie as `name=value`.
     pub fn cookie(&self) -> Option<String> {
         self.cookie.lock().unwrap().clone()
