@@ -1,2 +1,137 @@
-//! Being laid out.
-fn main() {}
+//! `seckill-bench`: makes buyers, drives a sale over real HTTP, measures it, and audits.
+//!
+//! It never shares a process with the server: it sees what a browser sees, and for the audit
+//! reads PostgreSQL and, through the domain, Redis. What it was told is kept in a ledger, so
+//! that nobody's word is taken for an order but the database's.
+
+mod args;
+mod audit;
+mod client;
+mod facts;
+mod ledger;
+mod load;
+mod report;
+mod scenario;
+mod server;
+mod site;
+mod sql;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+
+use args::{Cli, Command, Place};
+use ledger::Ledger;
+use report::{Report, say, tell};
+use scenario::{ScenarioError, Stage};
+use site::Site;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let command = cli.command.unwrap_or(Command::Buy(cli.buy));
+    let threads = match &command {
+        Command::Buy(args::Buy { place, .. })
+        | Command::OneUser(args::OneUser { place, .. })
+        | Command::Window(args::Window { place, .. }) => place.threads,
+        Command::Audit(_) => 1,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads.into())
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(until_interrupted(&command)),
+        Err(error) => Err(error.to_string()),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            tell(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a command and prints what it found; tells whether every check passed.
+async fn until_interrupted(command: &Command) -> Result<bool, String> {
+    let (report, json) = match command {
+        Command::Audit(audit) => {
+            let report = tokio::select! {
+                report = scenario::audit(audit) => report.map_err(|error| error.to_string())?,
+                () = interrupted() => return Err("interrupted".into()),
+            };
+            (report, &audit.json)
+        }
+        Command::Buy(args::Buy { place, .. })
+        | Command::OneUser(args::OneUser { place, .. })
+        | Command::Window(args::Window { place, .. }) => {
+            (staged(command, place).await?, &place.json)
+        }
+    };
+    concluded(report, json.as_deref())
+}
+
+/// Plays a scenario, and clears away what was made for it, however it ends.
+async fn staged(command: &Command, place: &Place) -> Result<Report, String> {
+    let mut site = Site::of(place).map_err(|error| error.to_string())?;
+    let played = tokio::select! {
+        played = played(command, place, &mut site) => played.map_err(|error| error.to_string()),
+        () = interrupted() => Err("interrupted: clearing away".into()),
+    };
+    if let Some(left) = site.close().await {
+        tell(&left);
+    }
+    played
+}
+
+async fn played(
+    command: &Command,
+    place: &Place,
+    site: &mut Site,
+) -> Result<Report, ScenarioError> {
+    let ledger = Ledger::create(&site::ledger_path(place.ledger.as_deref(), &site.folder))?;
+    site.start().await?;
+    say(&format!(
+        "{}, ledger {}",
+        site.origin,
+        ledger.path().display()
+    ));
+    let mut stage = Stage::set(site, place, ledger).await?;
+    let report = match command {
+        Command::Buy(args) => stage.buy(args).await?,
+        Command::OneUser(args) => stage.one_user(args).await?,
+        Command::Window(args) => stage.window(args).await?,
+        Command::Audit(_) => unreachable!("an audit has no stage"),
+    };
+    stage.clear().await;
+    Ok(report)
+}
+
+fn concluded(mut report: Report, json: Option<&Path>) -> Result<bool, String> {
+    report.passed = audit::passed(&report.checks);
+    say("audit");
+    report::audit_lines(&report.checks)
+        .iter()
+        .for_each(|line| say(line));
+    say(if report.passed { "passed" } else { "FAILED" });
+    if let Some(path) = json {
+        report::write_json(path, &report)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(report.passed)
+}
+
+/// Ends when the program is asked to, by Ctrl-C or SIGTERM.
+async fn interrupted() {
+    let term = signal(SignalKind::terminate());
+    let Ok(mut term) = term else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = term.recv() => {}
+    }
+}
