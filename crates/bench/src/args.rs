@@ -1,0 +1,161 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::client::Origin;
+
+/// Drives a flash sale over real HTTP, measures it, and proves afterwards that nothing was oversold or lost
+///
+/// Without a subcommand it does what `buy` does. The exit code is 0 only when every check passes.
+#[derive(Debug, Parser)]
+#[command(
+    name = "seckill-bench",
+    version,
+    args_conflicts_with_subcommands = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// The options of `buy`.
+    #[command(flatten)]
+    pub buy: Buy,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Many buyers press the button several times each
+    Buy(Buy),
+    /// One user sends many requests at once: one id in all the answers, one unit of stock
+    OneUser(OneUser),
+    /// A purchase one second before the begin and one second after the end: refused, stock unchanged
+    Window(Window),
+    /// Compares a ledger with PostgreSQL and Redis
+    Audit(Audit),
+}
+
+/// A whole sale.
+#[derive(Debug, Clone, Args)]
+pub struct Buy {
+    /// Distinct signed-in users
+    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub buyers: u32,
+    /// Requests that each of them sends
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub requests_per_buyer: u32,
+    /// Requests under way at a time, each on a connection of its own
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub concurrency: u32,
+    /// Vouchers on sale
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=10_000_000))]
+    pub stock: i64,
+    /// Sales one after another, with the same buyers; medians are printed at the end
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+    /// What the order of the requests is drawn from
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Where and how.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// One user at once.
+#[derive(Debug, Clone, Args)]
+pub struct OneUser {
+    /// Requests sent at once
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub parallel: u32,
+    /// Vouchers on sale
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..=10_000_000))]
+    pub stock: i64,
+    /// Where and how.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// Outside the window.
+#[derive(Debug, Clone, Args)]
+pub struct Window {
+    /// Vouchers on sale
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..=10_000_000))]
+    pub stock: i64,
+    /// Where and how.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// The auditor alone.
+#[derive(Debug, Clone, Args)]
+pub struct Audit {
+    /// The ledger that a client wrote
+    #[arg(long)]
+    pub ledger: PathBuf,
+    /// A file that gets the result as JSON
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// What it is compared with.
+    #[command(flatten)]
+    pub stores: Stores,
+}
+
+/// The server that is loaded, and what stays of a run.
+#[derive(Debug, Clone, Args)]
+pub struct Place {
+    /// A running server, http://host:port, whose stores are those named here; without it one is started on a
+    /// database and a prefix of its own
+    #[arg(long)]
+    pub address: Option<Origin>,
+    /// The server's binary, which is started and makes the buyers [default: seckill-server beside this program]
+    #[arg(long, env = "SECKILL_SERVER_BIN")]
+    pub server_bin: Option<PathBuf>,
+    /// The administrator who creates the sale, name:password [default: one is made with the server's binary]
+    #[arg(long, env = "SECKILL_ADMIN", hide_env_values = true)]
+    pub admin: Option<String>,
+    /// Leaves the database and the keys of a server started here
+    #[arg(long)]
+    pub keep: bool,
+    /// A new file for every attempt and every answer [default: in a temporary folder]
+    #[arg(long)]
+    pub ledger: Option<PathBuf>,
+    /// A file that gets the result as JSON
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// How often a buyer tries again after 503, 429 or a lost connection
+    #[arg(long, default_value_t = 30)]
+    pub retries: u32,
+    /// Threads of this program; one leaves the other cores to the server
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+    /// The server's stores.
+    #[command(flatten)]
+    pub stores: Stores,
+}
+
+/// PostgreSQL and Redis.
+#[derive(Debug, Clone, Args)]
+pub struct Stores {
+    /// URL of PostgreSQL
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: String,
+    /// URL of Redis
+    #[arg(long, env = "REDIS_URL", hide_env_values = true)]
+    pub redis_url: String,
+    /// What every key in Redis begins with; a server started here gets one of its own
+    #[arg(long, env = "SECKILL_PREFIX", default_value = seckill::names::DEFAULT_PREFIX)]
+    pub prefix: String,
+    /// Seconds that orders under way have to reach the database before they are judged
+    #[arg(long, default_value_t = 60)]
+    pub settle_seconds: u64,
+}
+
+impl Stores {
+    /// How long orders under way are waited for.
+    pub fn settle_within(&self) -> Duration {
+        Duration::from_secs(self.settle_seconds)
+    }
+}
