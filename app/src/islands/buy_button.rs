@@ -5,7 +5,7 @@ use leptos::{ev::SubmitEvent, html, prelude::*};
 use serde::{Deserialize, Serialize};
 
 use super::{Icon, SaleNow, stock::moving};
-use crate::api::{Code, buy::Outcome, sale::SaleState};
+use crate::{api::{Code, buy::Outcome, sale::SaleState}, figures::digits};
 
 /// The button's texts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -164,7 +164,7 @@ pub fn BuyButton(
                 }>
                 {move || answer.get().map(|answer| view! {
                     <Icon name=Signal::stored(answer.icon())/>
-                    <p>{answer.text(&texts)}</p>
+                    <p>{answer.text(&texts).replace("{total}", &digits(now.get().total))}</p>
                 })}
             </div>
         </div>

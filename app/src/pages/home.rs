@@ -40,6 +40,12 @@ struct Card {
     now_ms: i64,
 }
 
+impl Card {
+    fn is_near(&self) -> bool {
+        self.sale.state == SaleState::Scheduled && self.sale.begin_ms - self.now_ms < NEAR_MS
+    }
+}
+
 async fn load(state: &AppState, visit: &Visit) -> Result<(Vec<Card>, Option<String>), ApiError> {
     let page = Page::parse(visit.query("after"), Some("24"))?;
     let sales = state.shop.sales(&page).await?;
@@ -49,7 +55,9 @@ async fn load(state: &AppState, visit: &Visit) -> Result<(Vec<Card>, Option<Stri
 
 fn view_of(visit: &Visit, cards: Vec<Card>, next: Option<String>) -> Response {
     let words = &visit.words.sales;
-    let head = Head { title: words.title.to_owned(), description: None, bundle: Bundle::Shop };
+    // Only a countdown moves here.
+    let bundle = if cards.iter().any(Card::is_near) { Bundle::Shop } else { Bundle::None };
+    let head = Head { title: words.title.to_owned(), description: None, bundle };
     page(visit, StatusCode::OK, head, || {
         let list = if cards.is_empty() {
             view! { <p class="empty">{words.empty}</p> }.into_any()
@@ -70,10 +78,11 @@ fn view_of(visit: &Visit, cards: Vec<Card>, next: Option<String>) -> Response {
     })
 }
 
-fn view_card(visit: &Visit, Card { sale, now_ms }: Card) -> impl IntoView + use<> {
+fn view_card(visit: &Visit, card: Card) -> impl IntoView + use<> {
     let words = visit.words;
+    let when = view_when(visit, &card);
+    let sale = card.sale;
     let text = words.sale.left.replace("{left}", &left(sale.stock, sale.total, false)).replace("{total}", &digits(sale.total));
-    let when = view_when(visit, &sale, now_ms);
     view! {
         <li class="card" data-state=sale.state.as_str()>
             <p class="badge" data-state=sale.state.as_str()>
@@ -92,10 +101,10 @@ fn view_card(visit: &Visit, Card { sale, now_ms }: Card) -> impl IntoView + use<
     }
 }
 
-fn view_when(visit: &Visit, sale: &Sale, now_ms: i64) -> AnyView {
+fn view_when(visit: &Visit, card: &Card) -> AnyView {
     let words = &visit.words.sales;
-    let near = sale.state == SaleState::Scheduled && sale.begin_ms - now_ms < NEAR_MS;
-    if near {
+    let (sale, now_ms) = (&card.sale, card.now_ms);
+    if card.is_near() {
         return view! {
             <Countdown voucher_id=sale.voucher_id.clone() begin_ms=sale.begin_ms end_ms=sale.end_ms
                 now_ms main=false texts=countdown_texts(visit)/>

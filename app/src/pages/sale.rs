@@ -70,10 +70,10 @@ fn view_of(visit: &Visit, sale: Sale, now_ms: i64) -> Response {
                     <div class="stub">{price(visit, sale.pay_cents, sale.value_cents)}</div>
                 </div>
                 <div class="decision">
+                    {sign_in}
                     <Countdown voucher_id=sale.voucher_id begin_ms=sale.begin_ms end_ms=sale.end_ms
                         now_ms main=true texts=countdown_texts(visit)/>
                     <StockBar sale=now.clone() label=words.left_label.to_owned() text=words.left.to_owned()/>
-                    {sign_in}
                     <BuyButton sale=now answer=answer(visit) login texts=buy_texts(visit)/>
                     <p class="muted small center">{words.one_each}</p>
                 </div>

@@ -43,7 +43,7 @@ pub(super) static WORDS: Words = Words {
         description: |price, value| format!("Flash sale: {price} instead of {value}. One per person."),
         states: ["Getting ready", "Ended", "Paused", "Opens soon", "Sold out", "Open"],
         opens_in: "Opens in",
-        ends_in: "Open. Ends in",
+        ends_in: "Ends in",
         ended: "Ended",
         day: "d",
         clock: "Server time, Beijing {time}",
@@ -72,7 +72,7 @@ pub(super) static WORDS: Words = Words {
     answers: AnswerWords {
         admitted: "Accepted. Your order is being opened…",
         already_ordered: "One per person, and you already have one. Your order is being opened…",
-        sold_out: "Sold out. All are taken; if one comes back, this page will say so.",
+        sold_out: "Sold out. All {total} are taken; if one comes back, this page will say so.",
         not_started: "Not open yet. The countdown is right: press again when it reaches zero.",
         ended: "This sale has ended. Nothing was ordered.",
         paused: "The sale is paused. Nothing was ordered; it may go on, and this page will say so.",

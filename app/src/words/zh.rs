@@ -43,7 +43,7 @@ pub(super) static WORDS: Words = Words {
         description: |price, value| format!("秒杀价 {price}，面值 {value}。每人限购一单。"),
         states: ["准备中", "已结束", "已暂停", "即将开抢", "已抢完", "抢购中"],
         opens_in: "距开抢",
-        ends_in: "抢购中，距结束",
+        ends_in: "距结束",
         ended: "已结束",
         day: "天",
         clock: "服务器时间，北京 {time}",
@@ -72,7 +72,7 @@ pub(super) static WORDS: Words = Words {
     answers: AnswerWords {
         admitted: "已受理，正在打开您的订单…",
         already_ordered: "每人限购一单；您已抢到，正在打开您的订单…",
-        sold_out: "已抢完。如有名额退回，本页会告诉您。",
+        sold_out: "已抢完，{total} 份全部被抢。如有名额退回，本页会告诉您。",
         not_started: "还未开抢。倒计时是准的，请在归零时再点一次。",
         ended: "活动已结束，没有下单。",
         paused: "活动已暂停，没有下单；恢复后本页会告诉您。",
