@@ -141,7 +141,7 @@ pub struct Settings {
     pub session_days: u32,
     /// Start although Redis or PostgreSQL cannot keep the promise (1 or true)
     #[arg(long = "unsafe", env = "SECKILL_UNSAFE", value_parser = clap::builder::BoolishValueParser::new(),
-          num_args = 0..=1, default_value = "false", default_missing_value = "true", global = true)]
+          num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", global = true)]
     pub unsafe_ground: bool,
     /// What is logged: a level, or targets with levels
     #[arg(long, env = "SECKILL_LOG", default_value = "info", global = true)]
