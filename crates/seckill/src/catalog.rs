@@ -6,6 +6,7 @@
 //! asking for it a thousand times costs one query.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::ids::{Lane, VoucherId};
@@ -16,6 +17,8 @@ use crate::{Error, Shop};
 const MISSING_MS: i64 = 1_000;
 /// How many unknown ids are remembered.
 const MISSING_MOST: usize = 10_000;
+/// How long the lanes are as they were told.
+const LANES_MS: i64 = 1_000;
 
 /// What a process knows of the vouchers.
 #[derive(Debug, Default)]
@@ -23,6 +26,10 @@ pub(crate) struct Catalog {
     known: RwLock<HashMap<VoucherId, Arc<Voucher>>>,
     /// Unknown id → when it was looked for.
     missing: RwLock<HashMap<VoucherId, i64>>,
+    /// The lanes that vouchers belong to.
+    lanes: RwLock<Vec<Lane>>,
+    /// When they were last asked for.
+    lanes_ms: AtomicI64,
 }
 
 impl Catalog {
@@ -48,6 +55,33 @@ impl Catalog {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.insert(voucher.voucher_id, Arc::clone(&voucher));
         voucher
+    }
+
+    /// Whether the lanes have to be asked for; then the caller is the one who asks.
+    pub(crate) fn lanes_are_due(&self, now_ms: i64) -> bool {
+        let asked = self.lanes_ms.load(Ordering::Acquire);
+        let fresh = (0..LANES_MS).contains(&(now_ms - asked));
+        !fresh
+            && self
+                .lanes_ms
+                .compare_exchange(asked, now_ms, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+    }
+
+    /// The lanes as they were last told, and those of the vouchers met so far.
+    pub(crate) fn lanes(&self) -> Vec<Lane> {
+        let mut lanes = self
+            .lanes
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.extend(known.values().map(|voucher| voucher.lane));
+        lanes
+    }
+
+    pub(crate) fn put_lanes(&self, lanes: Vec<Lane>) {
+        *self.lanes.write().unwrap_or_else(PoisonError::into_inner) = lanes;
     }
 
     fn is_missing(&self, id: VoucherId, now_ms: i64) -> bool {

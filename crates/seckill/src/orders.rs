@@ -90,14 +90,11 @@ impl Shop {
     pub async fn order(&self, user: UserId, id: OrderId) -> Result<Order, Error> {
         let marked = self.mark_anywhere(id).await;
         if let Ok(Some(mark)) = &marked {
-            // The row may be there already: then the order is final, whatever the mark says.
-            if mark.user_id != user {
-                return Err(Error::NotFound);
-            }
-            return match order_of_user(self.pool(), user, id).await {
-                Ok(Some(row)) => Ok(row.into()),
-                Ok(None) | Err(Error::Unavailable(_)) => self.queued(id, mark).await,
-                Err(error) => Err(error),
+            // Its row may be committed this very moment; "queued" is true until it is acknowledged.
+            return if mark.user_id == user {
+                self.queued(id, mark).await
+            } else {
+                Err(Error::NotFound)
             };
         }
         match (order_of_user(self.pool(), user, id).await?, marked) {

@@ -37,13 +37,30 @@ impl Shop {
     pub(crate) async fn load(&self, id: VoucherId) -> Result<Loaded, Error> {
         let shop = self.clone();
         self.detached(async move {
-            let epoch = voucher_take_epoch(shop.pool(), id)
-                .await?
-                .ok_or(Error::NotFound)?;
+            let Some(epoch) = shop.take_epoch(id).await? else {
+                return Ok(Loaded::NotNeeded);
+            };
             crate::fail_point("load-after-epoch");
             shop.load_under(id, epoch).await
         })
         .await
+    }
+
+    /// Takes an epoch for an attempt, if the sale has to be loaded.
+    ///
+    /// Whether it has to is judged under the row's lock: an epoch that is taken stops every
+    /// confirmation until its load is done, and a load that was not needed closes a live sale.
+    async fn take_epoch(&self, id: VoucherId) -> Result<Option<i64>, Error> {
+        let mut tx = self.pool().begin().await?;
+        let row = voucher_lock(&mut *tx, id).await?.ok_or(Error::NotFound)?;
+        let live = self.live(&row).await?.sale;
+        let whole = live.is_some_and(|live| live.whole && live.epoch == row.loaded_epoch);
+        if whole && row.epoch == row.loaded_epoch {
+            return Ok(None);
+        }
+        let epoch = voucher_take_epoch(&mut *tx, id).await?;
+        tx.commit().await?;
+        Ok(epoch)
     }
 
     async fn load_under(&self, id: VoucherId, epoch: i64) -> Result<Loaded, Error> {

@@ -182,21 +182,21 @@ impl Shop {
 
     /// The lanes of the setting and those that vouchers belong to, in their order.
     ///
-    /// While PostgreSQL is away, those of the setting and of the vouchers this process has met.
+    /// PostgreSQL is asked at most once a second; while it is away, the lanes known so far count.
     ///
     /// # Errors
     /// `Internal` for an impossible row.
     pub async fn lanes(&self) -> Result<Vec<Lane>, Error> {
-        let known = match voucher_lanes(&self.0.pool).await {
-            Ok(lanes) => lanes,
-            Err(Error::Unavailable(_)) => self
-                .remembered()
-                .iter()
-                .map(|voucher| voucher.lane)
-                .collect(),
-            Err(error) => return Err(error),
-        };
-        let mut lanes: Vec<Lane> = (0..self.lane_count()).map(Lane).chain(known).collect();
+        let (now_ms, catalog) = (self.now_ms(), self.catalog());
+        let mut lanes: Vec<Lane> = (0..self.lane_count()).map(Lane).collect();
+        if catalog.lanes_are_due(now_ms) {
+            match voucher_lanes(&self.0.pool).await {
+                Ok(known) => catalog.put_lanes(known),
+                Err(Error::Unavailable(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        lanes.extend(catalog.lanes());
         lanes.sort_unstable();
         lanes.dedup();
         Ok(lanes)

@@ -218,3 +218,27 @@ async fn a_row_that_no_counter_knows_is_drift() {
     let done = Reconciler::new(&stage.shop).step().await.expect("a round");
     assert_eq!(done.drift, [sale.voucher_id]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sale_created_while_the_reconciler_runs_is_never_closed_by_it() {
+    let stage = Stage::new().await;
+    let reconcile = async {
+        for _ in 0..60 {
+            let mut reconciler = Reconciler::new(&stage.shop);
+            reconciler.step().await.expect("a round");
+            reconciler.close().await;
+        }
+    };
+    let create = async {
+        let mut made = Vec::new();
+        for _ in 0..20 {
+            made.push(stage.open_sale(1).await.voucher_id);
+        }
+        made
+    };
+    let ((), made) = tokio::join!(reconcile, create);
+    stage.reconcile().await;
+    for id in made {
+        assert_eq!(stage.shop.sale(id).await.expect("the sale").state, SaleState::Open);
+    }
+}
