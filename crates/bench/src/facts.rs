@@ -9,7 +9,7 @@ use sqlx::PgPool;
 
 use crate::args::Stores;
 use crate::audit::{Counters, Facts};
-use crate::ledger::Record;
+use crate::record::Record;
 use crate::sql;
 
 /// Between two looks at the queue.

@@ -4,12 +4,14 @@
 //! reads PostgreSQL and, through the domain, Redis. What it was told is kept in a ledger, so
 //! that nobody's word is taken for an order but the database's.
 
+mod admin;
 mod args;
 mod audit;
 mod client;
 mod facts;
 mod ledger;
 mod load;
+mod record;
 mod report;
 mod scenario;
 mod server;

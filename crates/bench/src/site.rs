@@ -6,24 +6,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use fred::prelude::{Builder, Client, ClientLike, Config, KeysInterface};
 use futures::TryStreamExt;
 use http::{HeaderValue, header};
-use seckill::{UserId, VoucherId};
+use seckill::UserId;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
+use crate::admin::{self, Admin, refused, sent, told};
 use crate::args::{Place, Stores};
-use crate::client::{Answer, Call, Connection, Lost, Origin};
+use crate::client::{Call, Connection, Lost, Origin};
 use crate::load::Buyer;
 use crate::server::{Binary, Server, ServerError};
 use crate::sql;
 
-/// How long a sale may take until it is open.
-const OPEN: Duration = Duration::from_secs(30);
 /// Connections over which buyers are asked who they are.
 const ASKING: usize = 32;
 
@@ -56,7 +53,7 @@ pub enum SiteError {
     #[error("the administrator has to be given as name:password")]
     Admin,
     /// The sale did not open.
-    #[error("the sale is still {0} after {n} s", n = OPEN.as_secs())]
+    #[error("the sale is still {0} after {n} s", n = admin::OPEN.as_secs())]
     NotOpen(String),
 }
 
@@ -78,26 +75,6 @@ struct Own {
     /// The database, and the URL of another by which it is dropped.
     database: (String, String),
     keep: bool,
-}
-
-/// A sale as the API tells it.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Sale {
-    /// Which.
-    pub voucher_id: VoucherId,
-    /// Units left; exact for admins.
-    pub stock: i64,
-    /// When it opens.
-    pub begin_ms: i64,
-    /// When it closes.
-    pub end_ms: i64,
-    /// How it stands.
-    pub state: String,
-}
-
-#[derive(Deserialize)]
-struct Now {
-    now_ms: i64,
 }
 
 #[derive(Deserialize)]
@@ -272,130 +249,6 @@ async fn who(
         });
     }
     Ok(buyers)
-}
-
-/// A signed-in administrator.
-pub struct Admin {
-    connection: Connection,
-    cookie: HeaderValue,
-}
-
-impl Admin {
-    /// Redis' clock, by which sales open and close.
-    ///
-    /// # Errors
-    /// When the site does not tell it.
-    pub async fn now_ms(&mut self) -> Result<i64, SiteError> {
-        let now: Now = told(&mut self.connection, "/api/clock", &Call::get("/api/clock")).await?;
-        Ok(now.now_ms)
-    }
-
-    /// Creates a sale of so many vouchers, open from one time to another.
-    ///
-    /// # Errors
-    /// When the site refuses it.
-    pub async fn create_sale(
-        &mut self,
-        stock: i64,
-        begin_ms: i64,
-        end_ms: i64,
-    ) -> Result<Sale, SiteError> {
-        let time = |ms| {
-            jiff::Timestamp::from_millisecond(ms)
-                .map(|time| time.to_string())
-                .unwrap_or_default()
-        };
-        let fields = [
-            ("title", "Load test"),
-            ("subtitle", "Made by seckill-bench"),
-            ("rules", ""),
-            ("pay_cents", "4900"),
-            ("value_cents", "9900"),
-            ("stock", &stock.to_string()),
-            ("begin", &time(begin_ms)),
-            ("end", &time(end_ms)),
-        ];
-        let call = Call::post("/api/admin/create_voucher", &fields).by(&self.cookie);
-        told(&mut self.connection, "/api/admin/create_voucher", &call).await
-    }
-
-    /// A sale as an administrator sees it, its stock exact.
-    ///
-    /// # Errors
-    /// When the site does not tell it.
-    pub async fn sale(&mut self, voucher: VoucherId) -> Result<Sale, SiteError> {
-        let call = Call::get(&format!("/api/sale?voucher_id={voucher}")).by(&self.cookie);
-        told(&mut self.connection, "/api/sale", &call).await
-    }
-
-    /// Waits until a sale is open.
-    ///
-    /// # Errors
-    /// When it is not in time.
-    pub async fn wait_until_open(&mut self, voucher: VoucherId) -> Result<(), SiteError> {
-        let begun = Instant::now();
-        loop {
-            let state = self.sale(voucher).await?.state;
-            if state == "open" {
-                return Ok(());
-            }
-            if begun.elapsed() > OPEN {
-                return Err(SiteError::NotOpen(state));
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// Waits until Redis' clock has reached this time.
-    ///
-    /// # Errors
-    /// When the site does not tell the time.
-    pub async fn wait_until(&mut self, ms: i64) -> Result<(), SiteError> {
-        loop {
-            let left = ms - self.now_ms().await?;
-            let Ok(left @ 1..) = u64::try_from(left) else {
-                return Ok(());
-            };
-            tokio::time::sleep(Duration::from_millis(left.min(500))).await;
-        }
-    }
-}
-
-async fn sent(
-    connection: &mut Connection,
-    what: &'static str,
-    call: &Call,
-) -> Result<Answer, SiteError> {
-    let answer = connection
-        .send(call)
-        .await
-        .map_err(|error| SiteError::Lost(what, error))?;
-    if answer.status.is_success() {
-        Ok(answer)
-    } else {
-        Err(refused(what, &answer))
-    }
-}
-
-async fn told<T: DeserializeOwned>(
-    connection: &mut Connection,
-    what: &'static str,
-    call: &Call,
-) -> Result<T, SiteError> {
-    let answer = sent(connection, what, call).await?;
-    serde_json::from_slice(&answer.body).map_err(|_| refused(what, &answer))
-}
-
-fn refused(what: &'static str, answer: &Answer) -> SiteError {
-    let said = String::from_utf8_lossy(&answer.body)
-        .chars()
-        .take(200)
-        .collect();
-    SiteError::Refused {
-        what,
-        status: answer.status.as_u16(),
-        said,
-    }
 }
 
 /// Removes every key under the run's own prefix.
