@@ -72,6 +72,8 @@ pub struct Site {
 /// What has to be cleared away.
 struct Own {
     server: Option<Server>,
+    /// Whether there is anything to remove.
+    made: bool,
     /// The database, and the URL of another by which it is dropped.
     database: (String, String),
     keep: bool,
@@ -110,6 +112,7 @@ impl Site {
         stores.prefix.clone_from(&name);
         let own = Own {
             server: None,
+            made: false,
             database: (given, name),
             keep: place.keep,
         };
@@ -132,7 +135,12 @@ impl Site {
             return Ok(());
         };
         let (url, name) = &own.database;
-        sql::database_create(url, name).await?;
+        // Set first: an interruption must not leave the database behind.
+        own.made = true;
+        if let Err(error) = sql::database_create(url, name).await {
+            own.made = false;
+            return Err(error.into());
+        }
         self.binary.run("migrate", &[], "").await?;
         let server = self.binary.serve(&self.folder.join("server.log")).await?;
         self.origin = server.origin.clone();
@@ -147,6 +155,9 @@ impl Site {
             server.stop().await;
         }
         let (url, name) = &own.database;
+        if !own.made {
+            return None;
+        }
         if own.keep {
             return Some(format!(
                 "kept: database {name}, prefix {}",
