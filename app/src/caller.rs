@@ -43,7 +43,10 @@ impl Caller {
             address: extensions
                 .get::<ClientAddress>()
                 .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0),
-            traceparent: extensions.get::<RequestId>().map(RequestId::traceparent).unwrap_or_default(),
+            traceparent: extensions
+                .get::<RequestId>()
+                .map(RequestId::traceparent)
+                .unwrap_or_default(),
         }
     }
 
@@ -77,8 +80,14 @@ impl Caller {
     pub(crate) async fn sign_in(&self, user: &User) -> Result<(), ApiError> {
         let session = self.session()?;
         session.cycle_id().await.map_err(session_error)?;
-        let value = SessionUser { user_id: user.user_id, username: user.username.clone() };
-        session.insert(SESSION_USER, value).await.map_err(session_error)
+        let value = SessionUser {
+            user_id: user.user_id,
+            username: user.username.clone(),
+        };
+        session
+            .insert(SESSION_USER, value)
+            .await
+            .map_err(session_error)
     }
 
     /// Signs whoever is signed in out, and forgets the session in the store too.
@@ -107,7 +116,11 @@ pub(crate) fn rank(role: Role) -> u8 {
 /// The id behind `text`, an argument called `name`.
 pub(crate) fn parse_id<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, ApiError> {
     text.trim().parse().map_err(|_| {
-        let problem = if text.trim().is_empty() { "is missing" } else { "is not a valid id" };
+        let problem = if text.trim().is_empty() {
+            "is missing"
+        } else {
+            "is not a valid id"
+        };
         ApiError::new(crate::api::Code::Invalid, format!("{name} {problem}."))
     })
 }

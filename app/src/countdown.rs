@@ -8,8 +8,12 @@
 /// not a second early.
 pub fn face(remaining_ms: i64, day: &str) -> String {
     let seconds = whole_seconds(remaining_ms);
-    let (days, hours, minutes, seconds) =
-        (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    let (days, hours, minutes, seconds) = (
+        seconds / 86_400,
+        seconds / 3_600 % 24,
+        seconds / 60 % 60,
+        seconds % 60,
+    );
     match (days, hours) {
         (0, 0) => format!("{minutes:02}:{seconds:02}"),
         (0, _) => format!("{hours}:{minutes:02}:{seconds:02}"),
@@ -25,7 +29,11 @@ pub fn whole_seconds(remaining_ms: i64) -> i64 {
 
 /// How long the present face stays right, in milliseconds.
 pub fn until_next_face(remaining_ms: i64) -> i64 {
-    if remaining_ms <= 0 { 1000 } else { (remaining_ms - 1) % 1000 + 1 }
+    if remaining_ms <= 0 {
+        1000
+    } else {
+        (remaining_ms - 1) % 1000 + 1
+    }
 }
 
 /// When a listener is told how long it still takes, in seconds before the opening.
@@ -36,7 +44,9 @@ pub const ANNOUNCED: [i64; 5] = [600, 300, 60, 30, 10];
 pub fn announcement(before_ms: i64, now_ms: i64) -> Option<usize> {
     ANNOUNCED
         .iter()
-        .rposition(|seconds| whole_seconds(before_ms) > *seconds && whole_seconds(now_ms) <= *seconds)
+        .rposition(|seconds| {
+            whole_seconds(before_ms) > *seconds && whole_seconds(now_ms) <= *seconds
+        })
         .filter(|_| now_ms > 0)
 }
 
@@ -61,7 +71,11 @@ impl Estimate {
     /// guess, half the trip the largest error.
     pub fn from_trip(sent: f64, received: f64, server_ms: f64) -> Self {
         let half = (received - sent).max(0.0) / 2.0;
-        Self { offset: server_ms - (sent + half), uncertainty: half, at: received }
+        Self {
+            offset: server_ms - (sent + half),
+            uncertainty: half,
+            at: received,
+        }
     }
 
     /// How far off the estimate may be at `now`.
@@ -72,7 +86,11 @@ impl Estimate {
     /// The better of two estimates at `now`: the quicker trip, unless it is so old that
     /// the clocks may have drifted further than the slower one can be wrong.
     pub fn better(self, other: Self, now: f64) -> Self {
-        if other.error_at(now) <= self.error_at(now) { other } else { self }
+        if other.error_at(now) <= self.error_at(now) {
+            other
+        } else {
+            self
+        }
     }
 
     /// The server's clock at monotonic time `now`.
@@ -110,7 +128,10 @@ mod tests {
         assert_eq!(face(0, "d"), "00:00");
         assert_eq!(face(-5_000, "d"), "00:00");
         assert_eq!(face(3_600_000, "d"), "1:00:00");
-        assert_eq!(face(2 * 86_400_000 + 3 * 3_600_000 + 4 * 60_000 + 5_000, "天"), "2 天 03:04:05");
+        assert_eq!(
+            face(2 * 86_400_000 + 3 * 3_600_000 + 4 * 60_000 + 5_000, "天"),
+            "2 天 03:04:05"
+        );
         assert_eq!(face(86_400_000, "d"), "1 d 00:00:00");
     }
 
@@ -119,8 +140,16 @@ mod tests {
         for remaining in [1, 999, 1_000, 1_001, 29_500, 60_000] {
             let wait = until_next_face(remaining);
             assert!((1..=1000).contains(&wait));
-            assert_eq!(face(remaining, "d"), face(remaining - wait + 1, "d"), "{remaining}");
-            assert_ne!(face(remaining, "d"), face(remaining - wait, "d"), "{remaining}");
+            assert_eq!(
+                face(remaining, "d"),
+                face(remaining - wait + 1, "d"),
+                "{remaining}"
+            );
+            assert_ne!(
+                face(remaining, "d"),
+                face(remaining - wait, "d"),
+                "{remaining}"
+            );
         }
     }
 

@@ -24,8 +24,16 @@ pub fn count(number: u64) -> String {
 /// The time of day in Beijing: `20:00:00`. China has one zone and no summer time.
 pub fn clock_time(ms: i64) -> String {
     const EIGHT_HOURS: i64 = 8 * 3_600_000;
-    let seconds = ms.saturating_add(EIGHT_HOURS).div_euclid(1_000).rem_euclid(86_400);
-    format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+    let seconds = ms
+        .saturating_add(EIGHT_HOURS)
+        .div_euclid(1_000)
+        .rem_euclid(86_400);
+    format!(
+        "{:02}:{:02}:{:02}",
+        seconds / 3_600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
 }
 
 /// An age in one unit, as a table wants it: `340 ms`, `12 s`, `3 min`, `5 h`, `2 d`.

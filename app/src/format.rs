@@ -1,12 +1,19 @@
 //! Prices, numbers and times as people read them.
 
-use jiff::{Timestamp, tz::{Offset, TimeZone}};
+use jiff::{
+    Timestamp,
+    tz::{Offset, TimeZone},
+};
 
 use crate::words::Lang;
 
 /// Cents as yuan: `¥80` or `¥79.90`.
 pub(crate) fn money(cents: i64) -> String {
-    let (sign, cents) = if cents < 0 { ("-", cents.unsigned_abs()) } else { ("", cents.unsigned_abs()) };
+    let (sign, cents) = if cents < 0 {
+        ("-", cents.unsigned_abs())
+    } else {
+        ("", cents.unsigned_abs())
+    };
     let whole = crate::figures::digits(i64::try_from(cents / 100).unwrap_or(i64::MAX));
     match cents % 100 {
         0 => format!("{sign}¥{whole}"),
@@ -30,7 +37,9 @@ pub(crate) fn short_date_time(ms: i64) -> String {
 
 /// The machine's form for `<time datetime>`.
 pub(crate) fn iso(ms: i64) -> String {
-    Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default()
+    Timestamp::from_millisecond(ms)
+        .map(|at| at.to_string())
+        .unwrap_or_default()
 }
 
 fn strftime(ms: i64, pattern: &str) -> String {

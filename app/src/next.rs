@@ -16,7 +16,11 @@ pub(crate) fn local_path(text: &str) -> Option<&str> {
 /// `text` if it is a local path that is worth returning to, else the start page.
 pub(crate) fn or_home(text: Option<&str>) -> &str {
     text.and_then(local_path)
-        .filter(|path| !path.starts_with("/api/") && !path.starts_with("/login") && !path.starts_with("/register"))
+        .filter(|path| {
+            !path.starts_with("/api/")
+                && !path.starts_with("/login")
+                && !path.starts_with("/register")
+        })
         .unwrap_or(crate::routes::HOME)
 }
 
@@ -26,7 +30,12 @@ mod tests {
 
     #[test]
     fn a_local_path_is_kept() {
-        for path in ["/", "/sales/5", "/orders?after=3", "/sales/5?outcome=sold_out#top"] {
+        for path in [
+            "/",
+            "/sales/5",
+            "/orders?after=3",
+            "/sales/5?outcome=sold_out#top",
+        ] {
             assert_eq!(local_path(path), Some(path));
         }
     }
@@ -34,9 +43,21 @@ mod tests {
     #[test]
     fn another_site_is_refused_however_it_is_written() {
         for path in [
-            "", "sales", "//evil.example", "/\\evil.example", "\\/evil.example", "/\t/evil.example",
-            "/\n/evil.example", "/\r\nset-cookie: a=b", "https://evil.example", "javascript:alert(1)",
-            " /sales", "/sa les", "/秒", "/a\\b", "/\u{0}",
+            "",
+            "sales",
+            "//evil.example",
+            "/\\evil.example",
+            "\\/evil.example",
+            "/\t/evil.example",
+            "/\n/evil.example",
+            "/\r\nset-cookie: a=b",
+            "https://evil.example",
+            "javascript:alert(1)",
+            " /sales",
+            "/sa les",
+            "/秒",
+            "/a\\b",
+            "/\u{0}",
         ] {
             assert_eq!(local_path(path), None, "{path:?}");
         }

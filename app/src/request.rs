@@ -53,12 +53,20 @@ mod tests {
     #[test]
     fn a_request_id_becomes_a_traceparent() {
         let id = RequestId("0af7651916cd43dd8448eb211c80319c".into());
-        assert_eq!(id.traceparent(), "00-0af7651916cd43dd8448eb211c80319c-0af7651916cd43dd-01");
+        assert_eq!(
+            id.traceparent(),
+            "00-0af7651916cd43dd8448eb211c80319c-0af7651916cd43dd-01"
+        );
     }
 
     #[test]
     fn anything_else_becomes_no_trace() {
-        for id in ["", "xyz", "0AF7651916CD43DD8448EB211C80319C", "00000000000000000000000000000000"] {
+        for id in [
+            "",
+            "xyz",
+            "0AF7651916CD43DD8448EB211C80319C",
+            "00000000000000000000000000000000",
+        ] {
             assert_eq!(RequestId(id.into()).traceparent(), "");
         }
     }

@@ -1,8 +1,14 @@
 //! Dead letters: entries that were given up on, and what an operator does with them.
 
-#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+#![expect(
+    missing_docs,
+    reason = "`#[server]` makes a struct of the arguments that each function describes"
+)]
 
-use leptos::{prelude::server, server_fn::codec::{GetUrl, Json, PostUrl}};
+use leptos::{
+    prelude::server,
+    server_fn::codec::{GetUrl, Json, PostUrl},
+};
 use serde::{Deserialize, Serialize};
 
 use super::{ApiError, Listed};
@@ -39,7 +45,10 @@ pub async fn dead_letters(
     caller.require_role(seckill::Role::Viewer).await?;
     let lane = super::admin_queue::parse_lane(lane.as_deref())?;
     let page = seckill::page::Page::parse(after.as_deref(), limit.as_deref())?;
-    Ok(Listed::from_paged(caller.state.shop.dead_letters(lane, &page).await?, DeadLetter::from))
+    Ok(Listed::from_paged(
+        caller.state.shop.dead_letters(lane, &page).await?,
+        DeadLetter::from,
+    ))
 }
 
 /// Puts a dead letter's order back into the queue. For operators.

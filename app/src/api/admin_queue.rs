@@ -3,9 +3,15 @@
 //! Answers come from one background snapshot, so that watching never costs the sale
 //! anything; only a page deep in the list of pending entries asks Redis itself.
 
-#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+#![expect(
+    missing_docs,
+    reason = "`#[server]` makes a struct of the arguments that each function describes"
+)]
 
-use leptos::{prelude::server, server_fn::codec::{GetUrl, Json}};
+use leptos::{
+    prelude::server,
+    server_fn::codec::{GetUrl, Json},
+};
 use serde::{Deserialize, Serialize};
 
 use super::{ApiError, Listed, sale::SaleState};
@@ -122,7 +128,13 @@ pub async fn pending(
 ) -> Result<Listed<Pending>, ApiError> {
     let caller = crate::caller::Caller::from_context()?;
     caller.require_role(seckill::Role::Viewer).await?;
-    pending_page(&caller.state, lane.as_deref(), after.as_deref(), limit.as_deref()).await
+    pending_page(
+        &caller.state,
+        lane.as_deref(),
+        after.as_deref(),
+        limit.as_deref(),
+    )
+    .await
 }
 
 #[cfg(feature = "ssr")]
@@ -133,7 +145,10 @@ mod ssr {
     use seckill::{ids, page::Page};
 
     use super::{Lane, Listed, Overview, Pending, SaleFigures, Worker};
-    use crate::{AppState, api::{ApiError, Code}};
+    use crate::{
+        AppState,
+        api::{ApiError, Code},
+    };
 
     impl From<&seckill::Overview> for Overview {
         fn from(overview: &seckill::Overview) -> Self {
@@ -220,7 +235,10 @@ mod ssr {
             let items = all.iter().cloned().map(Pending::from).collect();
             return Ok(Listed { items, next: None });
         }
-        Ok(Listed::from_paged(state.shop.pending(lane, &page).await?, Pending::from))
+        Ok(Listed::from_paged(
+            state.shop.pending(lane, &page).await?,
+            Pending::from,
+        ))
     }
 
     /// The lane called `text`; none when nothing was asked for.

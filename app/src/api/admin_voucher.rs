@@ -1,9 +1,15 @@
 //! Operators' actions on sales. Roles are checked here, in the function: the menu only
 //! hides what would be refused.
 
-#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+#![expect(
+    missing_docs,
+    reason = "`#[server]` makes a struct of the arguments that each function describes"
+)]
 
-use leptos::{prelude::server, server_fn::codec::{Json, PostUrl}};
+use leptos::{
+    prelude::server,
+    server_fn::codec::{Json, PostUrl},
+};
 
 use super::{ApiError, sale::Sale};
 
@@ -11,7 +17,6 @@ use super::{ApiError, sale::Sale};
 ///
 /// `begin` and `end` are RFC 3339 with an offset, or local times in `zone`.
 #[server(prefix = "/api", endpoint = "admin/create_voucher", input = PostUrl, output = Json)]
-#[expect(clippy::too_many_arguments, reason = "a form's fields are the function's arguments")]
 pub async fn create_voucher(
     #[server(default)] title: String,
     #[server(default)] subtitle: String,
@@ -37,7 +42,13 @@ pub async fn create_voucher(
     };
     super::answered(
         ssr::create(&form).await,
-        |sale| format!("{}?done=created&sale={}", crate::routes::ADMIN_SALES, sale.voucher_id),
+        |sale| {
+            format!(
+                "{}?done=created&sale={}",
+                crate::routes::ADMIN_SALES,
+                sale.voucher_id
+            )
+        },
         |error| ssr::form_again(error, &form),
     )
 }
@@ -50,7 +61,10 @@ pub async fn add_stock(
     #[server(default)] amount: String,
     #[server(default)] request_id: Option<String>,
 ) -> Result<Sale, ApiError> {
-    ssr::shown("stock_added", ssr::add_stock(&voucher_id, &amount, request_id.as_deref()).await)
+    ssr::shown(
+        "stock_added",
+        ssr::add_stock(&voucher_id, &amount, request_id.as_deref()).await,
+    )
 }
 
 /// Stops a sale for now. For operators.
@@ -62,7 +76,10 @@ pub async fn pause_sale(#[server(default)] voucher_id: String) -> Result<Sale, A
 /// Lets a paused sale go on. For operators.
 #[server(prefix = "/api", endpoint = "admin/resume_sale", input = PostUrl, output = Json)]
 pub async fn resume_sale(#[server(default)] voucher_id: String) -> Result<Sale, ApiError> {
-    ssr::shown("resumed", ssr::change(ssr::Change::Resume, &voucher_id).await)
+    ssr::shown(
+        "resumed",
+        ssr::change(ssr::Change::Resume, &voucher_id).await,
+    )
 }
 
 /// Ends a sale for good. For admins.
@@ -118,11 +135,23 @@ mod ssr {
         let caller = Caller::from_context()?;
         let admin = caller.require_role(Role::Admin).await?;
         let id: VoucherId = parse_id("voucher_id", voucher_id)?;
-        let amount: i64 = amount.trim().parse().ok().filter(|amount| *amount > 0).ok_or_else(|| {
-            ApiError::new(Code::Invalid, "amount must be a whole number greater than 0.")
-        })?;
+        let amount: i64 = amount
+            .trim()
+            .parse()
+            .ok()
+            .filter(|amount| *amount > 0)
+            .ok_or_else(|| {
+                ApiError::new(
+                    Code::Invalid,
+                    "amount must be a whole number greater than 0.",
+                )
+            })?;
         let request_id = request_id.map(str::trim).filter(|id| !id.is_empty());
-        let sale = caller.state.shop.add_stock(admin.user_id, id, amount, request_id).await?;
+        let sale = caller
+            .state
+            .shop
+            .add_stock(admin.user_id, id, amount, request_id)
+            .await?;
         tracing::info!(user = %admin.user_id, voucher = %id, amount, "stock was added");
         Ok(Sale::shown(sale, true))
     }
@@ -179,7 +208,10 @@ mod ssr {
         page
     }
 
-    #[expect(clippy::disallowed_methods, reason = "stands in for Redis' clock while Redis is away")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "stands in for Redis' clock while Redis is away"
+    )]
     fn wall_clock_ms() -> i64 {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)

@@ -1,8 +1,14 @@
 //! The purchase.
 
-#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+#![expect(
+    missing_docs,
+    reason = "`#[server]` makes a struct of the arguments that each function describes"
+)]
 
-use leptos::{prelude::server, server_fn::codec::{Json, PostUrl}};
+use leptos::{
+    prelude::server,
+    server_fn::codec::{Json, PostUrl},
+};
 use serde::{Deserialize, Serialize};
 
 use super::ApiError;
@@ -54,7 +60,9 @@ impl Outcome {
 
     /// The outcome spelled `text`, if there is one.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|outcome| outcome.as_str() == text)
     }
 }
 
@@ -74,17 +82,24 @@ pub struct Purchase {
 #[cfg(feature = "ssr")]
 impl From<seckill::Purchase> for Purchase {
     fn from(purchase: seckill::Purchase) -> Self {
-        let refused = |outcome| Self { outcome, order_id: None, begin_ms: None };
+        let refused = |outcome| Self {
+            outcome,
+            order_id: None,
+            begin_ms: None,
+        };
         match purchase {
-            seckill::Purchase::Admitted { order_id } => {
-                Self { order_id: Some(order_id.to_string()), ..refused(Outcome::Admitted) }
-            }
-            seckill::Purchase::AlreadyOrdered { order_id } => {
-                Self { order_id: Some(order_id.to_string()), ..refused(Outcome::AlreadyOrdered) }
-            }
-            seckill::Purchase::NotStarted { begin_ms } => {
-                Self { begin_ms: Some(begin_ms), ..refused(Outcome::NotStarted) }
-            }
+            seckill::Purchase::Admitted { order_id } => Self {
+                order_id: Some(order_id.to_string()),
+                ..refused(Outcome::Admitted)
+            },
+            seckill::Purchase::AlreadyOrdered { order_id } => Self {
+                order_id: Some(order_id.to_string()),
+                ..refused(Outcome::AlreadyOrdered)
+            },
+            seckill::Purchase::NotStarted { begin_ms } => Self {
+                begin_ms: Some(begin_ms),
+                ..refused(Outcome::NotStarted)
+            },
             seckill::Purchase::SoldOut => refused(Outcome::SoldOut),
             seckill::Purchase::Ended => refused(Outcome::Ended),
             seckill::Purchase::Paused => refused(Outcome::Paused),
@@ -110,11 +125,14 @@ mod ssr {
     use seckill::ids::VoucherId;
 
     use super::Purchase;
-    use crate::{api::{ApiError, Code}, caller::{Caller, parse_id}, routes};
+    use crate::{
+        api::{ApiError, Code},
+        caller::{Caller, parse_id},
+        routes,
+    };
 
     /// Decides, and counts how and how fast.
     pub(super) async fn buy(voucher_id: &str) -> Result<Purchase, ApiError> {
-        #[expect(clippy::disallowed_methods, reason = "measures how long the decision took; decides nothing")]
         let start = Instant::now();
         let caller = Caller::from_context()?;
         let result = decide(&caller, voucher_id).await;
@@ -122,14 +140,21 @@ mod ssr {
             Ok(purchase) => purchase.outcome.as_str(),
             Err(error) => error.code.as_str(),
         };
-        caller.state.observe.purchase(outcome, start.elapsed().as_secs_f64());
+        caller
+            .state
+            .observe
+            .purchase(outcome, start.elapsed().as_secs_f64());
         result
     }
 
     async fn decide(caller: &Caller, voucher_id: &str) -> Result<Purchase, ApiError> {
         let voucher: VoucherId = parse_id("voucher_id", voucher_id)?;
         let user = caller.require_user().await?;
-        let purchase = caller.state.shop.buy(user.user_id, voucher, &caller.traceparent).await?;
+        let purchase = caller
+            .state
+            .shop
+            .buy(user.user_id, voucher, &caller.traceparent)
+            .await?;
         Ok(purchase.into())
     }
 
@@ -137,7 +162,11 @@ mod ssr {
     pub(super) fn result_page(voucher_id: &str, purchase: &Purchase) -> String {
         match &purchase.order_id {
             Some(order_id) => routes::order(order_id),
-            None => format!("{}?outcome={}", routes::sale(voucher_id.trim()), purchase.outcome.as_str()),
+            None => format!(
+                "{}?outcome={}",
+                routes::sale(voucher_id.trim()),
+                purchase.outcome.as_str()
+            ),
         }
     }
 
@@ -158,16 +187,33 @@ mod tests {
 
     #[test]
     fn an_answer_leaves_out_what_it_does_not_have() {
-        let sold_out = Purchase { outcome: Outcome::SoldOut, order_id: None, begin_ms: None };
-        assert_eq!(serde_json::to_string(&sold_out).unwrap(), r#"{"outcome":"sold_out"}"#);
-        let admitted = Purchase { outcome: Outcome::Admitted, order_id: Some("7".into()), begin_ms: None };
-        assert_eq!(serde_json::to_string(&admitted).unwrap(), r#"{"outcome":"admitted","order_id":"7"}"#);
+        let sold_out = Purchase {
+            outcome: Outcome::SoldOut,
+            order_id: None,
+            begin_ms: None,
+        };
+        assert_eq!(
+            serde_json::to_string(&sold_out).unwrap(),
+            r#"{"outcome":"sold_out"}"#
+        );
+        let admitted = Purchase {
+            outcome: Outcome::Admitted,
+            order_id: Some("7".into()),
+            begin_ms: None,
+        };
+        assert_eq!(
+            serde_json::to_string(&admitted).unwrap(),
+            r#"{"outcome":"admitted","order_id":"7"}"#
+        );
     }
 
     #[test]
     fn every_outcome_is_spelled_the_same_everywhere() {
         for outcome in Outcome::ALL {
-            assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("\"{}\"", outcome.as_str()));
+            assert_eq!(
+                serde_json::to_string(&outcome).unwrap(),
+                format!("\"{}\"", outcome.as_str())
+            );
             assert_eq!(Outcome::parse(outcome.as_str()), Some(outcome));
         }
     }

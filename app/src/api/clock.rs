@@ -1,8 +1,14 @@
 //! The clock that decides: Redis' own.
 
-#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+#![expect(
+    missing_docs,
+    reason = "`#[server]` makes a struct of the arguments that each function describes"
+)]
 
-use leptos::{prelude::server, server_fn::codec::{GetUrl, Json}};
+use leptos::{
+    prelude::server,
+    server_fn::codec::{GetUrl, Json},
+};
 use serde::{Deserialize, Serialize};
 
 use super::ApiError;
@@ -23,5 +29,7 @@ pub async fn clock(#[server(default)] voucher_id: Option<String>) -> Result<Now,
         Some(text) => Some(crate::caller::parse_id("voucher_id", text)?),
         None => None,
     };
-    Ok(Now { now_ms: caller.state.shop.clock(voucher).await? })
+    Ok(Now {
+        now_ms: caller.state.shop.clock(voucher).await?,
+    })
 }

@@ -3,7 +3,10 @@
 //! Messages are written for the caller. What went wrong inside (SQL, Redis text,
 //! addresses) goes to the log and never into a message.
 
-use leptos::server_fn::{codec::JsonEncoding, error::{FromServerFnError, ServerFnErrorErr}};
+use leptos::server_fn::{
+    codec::JsonEncoding,
+    error::{FromServerFnError, ServerFnErrorErr},
+};
 use serde::{Deserialize, Serialize};
 
 /// What kind of refusal an [`ApiError`] is. Each kind has one HTTP status.
@@ -82,7 +85,10 @@ pub struct ApiError {
 impl ApiError {
     /// An error of `code` that says `message`.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self {
+            code,
+            message: message.into(),
+        }
     }
 
     /// Nobody is signed in.
@@ -97,7 +103,10 @@ impl ApiError {
 
     /// A part of the shop did not answer.
     pub fn unavailable() -> Self {
-        Self::new(Code::Unavailable, "The shop cannot answer this right now. Try again in a moment.")
+        Self::new(
+            Code::Unavailable,
+            "The shop cannot answer this right now. Try again in a moment.",
+        )
     }
 
     /// A fault of ours; the log has the rest.
@@ -111,7 +120,9 @@ impl FromServerFnError for ApiError {
 
     fn from_server_fn_error(value: ServerFnErrorErr) -> Self {
         match value {
-            ServerFnErrorErr::Args(_) | ServerFnErrorErr::MissingArg(_) | ServerFnErrorErr::Deserialization(_) => {
+            ServerFnErrorErr::Args(_)
+            | ServerFnErrorErr::MissingArg(_)
+            | ServerFnErrorErr::Deserialization(_) => {
                 Self::new(Code::Invalid, "The request's form could not be read.")
             }
             ServerFnErrorErr::Request(_) => Self::unavailable(),
@@ -174,13 +185,19 @@ mod tests {
     #[test]
     fn an_error_is_a_code_and_a_message() {
         let error = ApiError::new(Code::TooMany, "Wait.");
-        assert_eq!(serde_json::to_string(&error).unwrap(), r#"{"code":"too_many","message":"Wait."}"#);
+        assert_eq!(
+            serde_json::to_string(&error).unwrap(),
+            r#"{"code":"too_many","message":"Wait."}"#
+        );
     }
 
     #[test]
     fn every_code_is_spelled_the_same_everywhere() {
         for code in Code::ALL {
-            assert_eq!(serde_json::to_string(&code).unwrap(), format!("\"{}\"", code.as_str()));
+            assert_eq!(
+                serde_json::to_string(&code).unwrap(),
+                format!("\"{}\"", code.as_str())
+            );
             assert_eq!(Code::parse(code.as_str()), Some(code));
         }
         assert_eq!(Code::parse("nonsense"), None);
@@ -188,7 +205,8 @@ mod tests {
 
     #[test]
     fn an_unreadable_form_is_invalid_and_says_nothing_of_the_inside() {
-        let error = ApiError::from_server_fn_error(ServerFnErrorErr::Args("missing field `x`".into()));
+        let error =
+            ApiError::from_server_fn_error(ServerFnErrorErr::Args("missing field `x`".into()));
         assert_eq!(error.code, Code::Invalid);
         assert!(!error.message.contains('`'));
     }

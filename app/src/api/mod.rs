@@ -21,9 +21,9 @@ pub use error::{ApiError, Code};
 #[cfg(feature = "ssr")]
 pub use error::{retry_after, status_of};
 #[cfg(feature = "ssr")]
-pub(crate) use respond::{answered, refusal_page};
-#[cfg(feature = "ssr")]
 pub use respond::{SHOW_HEADER, show};
+#[cfg(feature = "ssr")]
+pub(crate) use respond::{answered, refusal_page};
 
 #[cfg(feature = "ssr")]
 mod respond;
@@ -41,6 +41,9 @@ pub struct Listed<T> {
 impl<T> Listed<T> {
     /// Turns a page of the domain into one of the contract.
     pub(crate) fn from_paged<U>(paged: seckill::page::Paged<U>, item: impl FnMut(U) -> T) -> Self {
-        Self { items: paged.items.into_iter().map(item).collect(), next: paged.next }
+        Self {
+            items: paged.items.into_iter().map(item).collect(),
+            next: paged.next,
+        }
     }
 }

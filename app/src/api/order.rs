@@ -1,8 +1,14 @@
 //! Orders of the signed-in user. Somebody else's is as unknown as one that never was.
 
-#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+#![expect(
+    missing_docs,
+    reason = "`#[server]` makes a struct of the arguments that each function describes"
+)]
 
-use leptos::{prelude::server, server_fn::codec::{GetUrl, Json}};
+use leptos::{
+    prelude::server,
+    server_fn::codec::{GetUrl, Json},
+};
 use serde::{Deserialize, Serialize};
 
 use super::{ApiError, Listed};

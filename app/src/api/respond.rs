@@ -49,7 +49,10 @@ pub(crate) fn refusal_page(error: &ApiError, here: &str) -> String {
 
 fn set(name: HeaderName, value: &str) {
     // Without a request (a test that calls the function) there is nobody to tell.
-    if let (Some(response), Ok(value)) = (use_context::<ResponseOptions>(), HeaderValue::from_str(value)) {
+    if let (Some(response), Ok(value)) = (
+        use_context::<ResponseOptions>(),
+        HeaderValue::from_str(value),
+    ) {
         response.insert_header(name, value);
     }
 }

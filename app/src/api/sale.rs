@@ -1,8 +1,14 @@
 //! Sales as everybody may see them.
 
-#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+#![expect(
+    missing_docs,
+    reason = "`#[server]` makes a struct of the arguments that each function describes"
+)]
 
-use leptos::{prelude::server, server_fn::codec::{GetUrl, Json}};
+use leptos::{
+    prelude::server,
+    server_fn::codec::{GetUrl, Json},
+};
 use serde::{Deserialize, Serialize};
 
 use super::{ApiError, Listed};
@@ -103,7 +109,11 @@ impl Sale {
             pay_cents: sale.pay_cents,
             value_cents: sale.value_cents,
             total: sale.total,
-            stock: if exact { sale.stock } else { coarse(sale.stock) },
+            stock: if exact {
+                sale.stock
+            } else {
+                coarse(sale.stock)
+            },
             begin_ms: sale.begin_ms,
             end_ms: sale.end_ms,
             state: sale.state.into(),
@@ -133,7 +143,8 @@ pub async fn sales(
     let caller = crate::caller::Caller::from_context()?;
     let page = seckill::page::Page::parse(after.as_deref(), limit.as_deref())?;
     let sales = caller.state.shop.sales(&page).await?;
-    let exact = crate::caller::is_admin(&caller.state, caller.user().await?.map(|user| user.user_id)).await;
+    let exact =
+        crate::caller::is_admin(&caller.state, caller.user().await?.map(|user| user.user_id)).await;
     Ok(Listed::from_paged(sales, |sale| Sale::shown(sale, exact)))
 }
 
@@ -145,7 +156,8 @@ pub async fn sale(#[server(default)] voucher_id: String) -> Result<Sale, ApiErro
     let sale = caller.state.shop.sale(id).await?;
     // Only a figure that would be rounded is worth asking PostgreSQL who is looking.
     let exact = sale.stock > 20
-        && crate::caller::is_admin(&caller.state, caller.user().await?.map(|user| user.user_id)).await;
+        && crate::caller::is_admin(&caller.state, caller.user().await?.map(|user| user.user_id))
+            .await;
     Ok(Sale::shown(sale, exact))
 }
 
@@ -155,8 +167,19 @@ mod tests {
 
     #[test]
     fn stock_is_exact_where_it_matters_and_coarse_above() {
-        let cases = [(0, 0), (1, 1), (20, 20), (21, 21), (99, 99), (100, 100), (109, 100), (119, 110),
-            (1_234, 1_200), (99_999, 99_000), (10_000_000, 10_000_000)];
+        let cases = [
+            (0, 0),
+            (1, 1),
+            (20, 20),
+            (21, 21),
+            (99, 99),
+            (100, 100),
+            (109, 100),
+            (119, 110),
+            (1_234, 1_200),
+            (99_999, 99_000),
+            (10_000_000, 10_000_000),
+        ];
         for (stock, shown) in cases {
             assert_eq!(coarse(stock), shown, "{stock}");
         }
@@ -166,7 +189,10 @@ mod tests {
     fn a_coarse_figure_never_promises_more_than_there_is() {
         for stock in (0..20_000).chain([9_999_999, i64::MAX]) {
             let shown = coarse(stock);
-            assert!(shown <= stock && (shown > 0 || stock == 0), "{stock} was shown as {shown}");
+            assert!(
+                shown <= stock && (shown > 0 || stock == 0),
+                "{stock} was shown as {shown}"
+            );
         }
     }
 

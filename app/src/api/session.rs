@@ -1,8 +1,14 @@
 //! Accounts and sessions: register, log in, log out, who am I.
 
-#![expect(missing_docs, reason = "`#[server]` makes a struct of the arguments that each function describes")]
+#![expect(
+    missing_docs,
+    reason = "`#[server]` makes a struct of the arguments that each function describes"
+)]
 
-use leptos::{prelude::server, server_fn::codec::{GetUrl, Json, PostUrl}};
+use leptos::{
+    prelude::server,
+    server_fn::codec::{GetUrl, Json, PostUrl},
+};
 use serde::{Deserialize, Serialize};
 
 use super::ApiError;
@@ -81,7 +87,11 @@ mod ssr {
     use seckill::Attempt;
 
     use super::User;
-    use crate::{api::{ApiError, Code, respond}, caller::Caller, routes::escape};
+    use crate::{
+        api::{ApiError, Code, respond},
+        caller::Caller,
+        routes::escape,
+    };
 
     pub(super) async fn register(username: &str, password: &str) -> Result<User, ApiError> {
         let caller = Caller::from_context()?;
@@ -96,11 +106,17 @@ mod ssr {
         let shop = &caller.state.shop;
         if let Attempt::Wait { ms } = shop.login_attempt(caller.address, username).await? {
             respond::retry_after_ms(ms);
-            return Err(ApiError::new(Code::TooMany, "Too many tries. Wait a little before the next."));
+            return Err(ApiError::new(
+                Code::TooMany,
+                "Too many tries. Wait a little before the next.",
+            ));
         }
         let Some(user) = shop.verify(username, password).await? else {
             // One answer for an unknown name and a wrong password.
-            return Err(ApiError::new(Code::Unauthenticated, "The name or the password is not right."));
+            return Err(ApiError::new(
+                Code::Unauthenticated,
+                "The name or the password is not right.",
+            ));
         };
         shop.login_succeeded(caller.address, username).await?;
         caller.sign_in(&user).await?;
@@ -123,6 +139,10 @@ mod ssr {
     /// The form's page again, with what went wrong and the name that was entered.
     pub(super) fn form_again(page: String, error: &ApiError, username: &str) -> String {
         let name: String = username.chars().take(64).collect();
-        format!("{page}&error={}&username={}", error.code.as_str(), escape(&name))
+        format!(
+            "{page}&error={}&username={}",
+            error.code.as_str(),
+            escape(&name)
+        )
     }
 }

@@ -31,7 +31,10 @@ pub(crate) fn now_ms() -> Option<i64> {
     let now = ESTIMATE.get()?.server_ms(monotonic_ms());
     let shown = SHOWN.get().max(now);
     SHOWN.set(shown);
-    #[expect(clippy::cast_possible_truncation, reason = "milliseconds since 1970 fit into 53 bits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "milliseconds since 1970 fit into 53 bits"
+    )]
     Some(shown as i64)
 }
 
@@ -42,7 +45,10 @@ pub(crate) fn start(voucher_id: Option<&str>, rendered_ms: i64) {
         return;
     }
     // Loading the page was a round trip too, if a slow one: a first estimate.
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit into 53 bits")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "milliseconds since 1970 fit into 53 bits"
+    )]
     let rendered = rendered_ms as f64;
     ESTIMATE.set(Some(Estimate::from_trip(0.0, monotonic_ms(), rendered)));
     VOUCHER.replace(voucher_id.map(str::to_owned));
@@ -88,10 +94,15 @@ async fn measure(woken: bool) {
             continue;
         };
         let received = monotonic_ms();
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit into 53 bits")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "milliseconds since 1970 fit into 53 bits"
+        )]
         let estimate = Estimate::from_trip(sent, received, answer.now_ms as f64);
         let known = ESTIMATE.get().filter(|_| fresh);
-        ESTIMATE.set(Some(known.map_or(estimate, |known| known.better(estimate, received))));
+        ESTIMATE.set(Some(
+            known.map_or(estimate, |known| known.better(estimate, received)),
+        ));
         fresh = true;
     }
     MEASURING.set(false);

@@ -11,7 +11,10 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortSignal, Headers, RequestCredentials, RequestInit, Response};
 
 use super::window;
-use crate::{api::{ApiError, Code}, routes::escape};
+use crate::{
+    api::{ApiError, Code},
+    routes::escape,
+};
 
 /// Why a call has no result.
 #[derive(Clone, Debug)]
@@ -20,7 +23,10 @@ pub(crate) enum Failure {
     Network,
     /// The server asks to wait that many milliseconds.
     Wait(
-        #[cfg_attr(not(feature = "shop"), expect(dead_code, reason = "the console shows old figures, not why"))]
+        #[cfg_attr(
+            not(feature = "shop"),
+            expect(dead_code, reason = "the console shows old figures, not why")
+        )]
         Code,
         i32,
     ),
@@ -49,7 +55,13 @@ where
     F: ServerFn<Error = ApiError>,
     F::Output: DeserializeOwned,
 {
-    send(&address::<F>(fields), "GET", RequestCredentials::SameOrigin, None).await
+    send(
+        &address::<F>(fields),
+        "GET",
+        RequestCredentials::SameOrigin,
+        None,
+    )
+    .await
 }
 
 /// Changes something.
@@ -59,7 +71,13 @@ where
     F: ServerFn<Error = ApiError>,
     F::Output: DeserializeOwned,
 {
-    send(F::PATH, "POST", RequestCredentials::SameOrigin, Some(form(fields))).await
+    send(
+        F::PATH,
+        "POST",
+        RequestCredentials::SameOrigin,
+        Some(form(fields)),
+    )
+    .await
 }
 
 async fn send<T: DeserializeOwned>(
@@ -68,7 +86,9 @@ async fn send<T: DeserializeOwned>(
     credentials: RequestCredentials,
     body: Option<String>,
 ) -> Result<T, Failure> {
-    let (status, wait, text) = exchange(address, method, credentials, body).await.map_err(|_| Failure::Network)?;
+    let (status, wait, text) = exchange(address, method, credentials, body)
+        .await
+        .map_err(|_| Failure::Network)?;
     if status == 200 {
         return serde_json::from_str(&text).map_err(|_| Failure::Refused(ApiError::internal()));
     }
@@ -101,21 +121,37 @@ async fn exchange(
         init.set_body(&JsValue::from_str(&body));
     }
     init.set_headers(&headers);
-    let response: Response =
-        JsFuture::from(window().fetch_with_str_and_init(address, &init)).await?.dyn_into()?;
-    let seconds = response.headers().get("retry-after")?.and_then(|text| text.parse::<f64>().ok());
-    #[expect(clippy::cast_possible_truncation, reason = "clamped to half a minute before")]
+    let response: Response = JsFuture::from(window().fetch_with_str_and_init(address, &init))
+        .await?
+        .dyn_into()?;
+    let seconds = response
+        .headers()
+        .get("retry-after")?
+        .and_then(|text| text.parse::<f64>().ok());
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "clamped to half a minute before"
+    )]
     let wait = (seconds.unwrap_or(1.0).clamp(0.5, LONGEST_WAIT_S) * 1000.0) as i32;
-    let text = JsFuture::from(response.text()?).await?.as_string().unwrap_or_default();
+    let text = JsFuture::from(response.text()?)
+        .await?
+        .as_string()
+        .unwrap_or_default();
     Ok((response.status(), wait, text))
 }
 
 fn address<F: ServerFn>(fields: &[(&str, &str)]) -> String {
-    if fields.is_empty() { F::PATH.to_owned() } else { format!("{}?{}", F::PATH, form(fields)) }
+    if fields.is_empty() {
+        F::PATH.to_owned()
+    } else {
+        format!("{}?{}", F::PATH, form(fields))
+    }
 }
 
 fn form(fields: &[(&str, &str)]) -> String {
-    let pairs: Vec<_> =
-        fields.iter().map(|(name, value)| format!("{name}={}", escape(value))).collect();
+    let pairs: Vec<_> = fields
+        .iter()
+        .map(|(name, value)| format!("{name}={}", escape(value)))
+        .collect();
     pairs.join("&")
 }

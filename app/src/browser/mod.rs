@@ -18,7 +18,9 @@ pub(crate) fn window() -> web_sys::Window {
 /// Monotonic milliseconds since the navigation began; unmoved by changes of the
 /// device's clock.
 pub(crate) fn monotonic_ms() -> f64 {
-    window().performance().map_or(0.0, |performance| performance.now())
+    window()
+        .performance()
+        .map_or(0.0, |performance| performance.now())
 }
 
 /// Waits `ms` milliseconds, longer in a tab that is not shown.

@@ -1,10 +1,19 @@
 //! How a panel of the console keeps its figures fresh.
 
-use leptos::{prelude::{GetUntracked, Set}, server_fn::ServerFn};
+use leptos::{
+    prelude::{GetUntracked, Set},
+    server_fn::ServerFn,
+};
 use serde::de::DeserializeOwned;
 
-use super::{http::{self, Failure}, is_visible, sleep};
-use crate::{api::{ApiError, Code}, islands::Refresh};
+use super::{
+    http::{self, Failure},
+    is_visible, sleep,
+};
+use crate::{
+    api::{ApiError, Code},
+    islands::Refresh,
+};
 
 /// How often a panel asks again. The server answers from a snapshot.
 const EVERY_MS: i32 = 2_000;
@@ -23,7 +32,10 @@ pub(crate) async fn poll<F>(
         if refresh.paused.get_untracked() || !is_visible() {
             continue;
         }
-        let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         match http::get::<F>(&fields).await {
             Ok(fresh) => {
                 refresh.stale.set(false);
@@ -34,7 +46,10 @@ pub(crate) async fn poll<F>(
                 match failure {
                     Failure::Wait(_, wait) => sleep(wait).await,
                     Failure::Refused(error)
-                        if matches!(error.code, Code::Unauthenticated | Code::Forbidden) => return,
+                        if matches!(error.code, Code::Unauthenticated | Code::Forbidden) =>
+                    {
+                        return;
+                    }
                     Failure::Network | Failure::Refused(_) => {}
                 }
             }

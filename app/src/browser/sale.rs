@@ -2,10 +2,16 @@
 
 use std::cell::RefCell;
 
-use leptos::{prelude::{ArcRwSignal, GetUntracked, Set}, task::spawn_local};
+use leptos::{
+    prelude::{ArcRwSignal, GetUntracked, Set},
+    task::spawn_local,
+};
 
 use super::{clock, http, is_visible, sleep, spread};
-use crate::{api::sale::{GetSale, SaleState}, islands::SaleNow};
+use crate::{
+    api::sale::{GetSale, SaleState},
+    islands::SaleNow,
+};
 
 thread_local! {
     static SALE: RefCell<Option<ArcRwSignal<SaleNow>>> = const { RefCell::new(None) };

@@ -5,7 +5,10 @@ use leptos::{ev::SubmitEvent, html, prelude::*};
 use serde::{Deserialize, Serialize};
 
 use super::{Icon, SaleNow, stock::moving};
-use crate::{api::{Code, buy::Outcome, sale::SaleState}, figures::digits};
+use crate::{
+    api::{Code, buy::Outcome, sale::SaleState},
+    figures::digits,
+};
 
 /// The button's texts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -45,12 +48,21 @@ pub enum Answer {
 
 impl Answer {
     fn text(self, texts: &BuyTexts) -> String {
-        let listed = |list: &[String], index: Option<usize>| index.and_then(|index| list.get(index)).cloned().unwrap_or_default();
+        let listed = |list: &[String], index: Option<usize>| {
+            index
+                .and_then(|index| list.get(index))
+                .cloned()
+                .unwrap_or_default()
+        };
         match self {
-            Self::Outcome(outcome) => {
-                listed(&texts.outcomes, Outcome::ALL.iter().position(|other| *other == outcome))
-            }
-            Self::Code(code) => listed(&texts.codes, Code::ALL.iter().position(|other| *other == code)),
+            Self::Outcome(outcome) => listed(
+                &texts.outcomes,
+                Outcome::ALL.iter().position(|other| *other == outcome),
+            ),
+            Self::Code(code) => listed(
+                &texts.codes,
+                Code::ALL.iter().position(|other| *other == code),
+            ),
             Self::Offline => texts.offline.clone(),
             Self::GaveUp => texts.gave_up.clone(),
         }
@@ -114,7 +126,11 @@ pub fn BuyButton(
             SaleState::Scheduled if alive.get() => texts.waiting.clone(),
             SaleState::Scheduled => texts.buy.clone(),
             SaleState::Ended | SaleState::NotLoaded => texts.closed.clone(),
-            other => texts.states.get(other as usize).cloned().unwrap_or_default(),
+            other => texts
+                .states
+                .get(other as usize)
+                .cloned()
+                .unwrap_or_default(),
         }
     };
 
@@ -131,7 +147,13 @@ pub fn BuyButton(
             // A second press while the first is on its way adds nothing.
             if !sending.get_untracked() {
                 sending.set(true);
-                leptos::task::spawn_local(browser::press(voucher_id.clone(), login.clone(), sending, answer, result));
+                leptos::task::spawn_local(browser::press(
+                    voucher_id.clone(),
+                    login.clone(),
+                    sending,
+                    answer,
+                    result,
+                ));
             }
         }
     };
@@ -177,8 +199,15 @@ mod browser {
 
     use super::Answer;
     use crate::{
-        api::{ApiError, Code, buy::{Buy, Outcome}},
-        browser::{go, http::{self, Failure}, monotonic_ms, sleep},
+        api::{
+            ApiError, Code,
+            buy::{Buy, Outcome},
+        },
+        browser::{
+            go,
+            http::{self, Failure},
+            monotonic_ms, sleep,
+        },
         routes,
     };
 
@@ -213,7 +242,10 @@ mod browser {
                 Err(failure) => failure,
             };
             let wait = match failure {
-                Failure::Refused(ApiError { code: Code::Unauthenticated, .. }) => return go(&login),
+                Failure::Refused(ApiError {
+                    code: Code::Unauthenticated,
+                    ..
+                }) => return go(&login),
                 Failure::Refused(error) => break Answer::Code(error.code),
                 Failure::Wait(code, wait) => {
                     answer.set(Some(Answer::Code(code)));
@@ -237,11 +269,17 @@ mod browser {
             // A screen reader's place, and the keyboard's, is at the answer now.
             let _ = element.focus();
         }
-        debug_assert!(shown != Answer::Outcome(Outcome::Admitted), "an admitted press leaves the page");
+        debug_assert!(
+            shown != Answer::Outcome(Outcome::Admitted),
+            "an admitted press leaves the page"
+        );
     }
 
     /// A page that comes back from the browser's memory has no press under way.
-    pub(super) fn forget_press_on_return(sending: RwSignal<bool>, answer: RwSignal<Option<Answer>>) {
+    pub(super) fn forget_press_on_return(
+        sending: RwSignal<bool>,
+        answer: RwSignal<Option<Answer>>,
+    ) {
         let _ = window_event_listener(ev::pageshow, move |event| {
             if event.persisted() {
                 sending.set(false);

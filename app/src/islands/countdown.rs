@@ -3,7 +3,10 @@
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{countdown::{face, whole_seconds}, figures::clock_time};
+use crate::{
+    countdown::{face, whole_seconds},
+    figures::clock_time,
+};
 
 /// The countdown's texts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -76,11 +79,16 @@ pub fn Countdown(
     let phase = Memo::new(move |_| Phase::at(now.get(), begin_ms, end_ms).0);
     let remaining = move || Phase::at(now.get(), begin_ms, end_ms).1;
 
-    let label_texts = [texts.opens_in.clone(), texts.ends_in.clone(), texts.ended.clone()];
+    let label_texts = [
+        texts.opens_in.clone(),
+        texts.ends_in.clone(),
+        texts.ended.clone(),
+    ];
     let label = move || label_texts[phase.get() as usize].clone();
     let day = texts.day.clone();
     let shown = Memo::new(move |_| face(remaining(), &day));
-    let last_minute = Memo::new(move |_| phase.get() == Phase::Before && whole_seconds(remaining()) <= 60);
+    let last_minute =
+        Memo::new(move |_| phase.get() == Phase::Before && whole_seconds(remaining()) <= 60);
     let clock = texts.clock.clone();
 
     #[cfg(feature = "hydrate")]
@@ -89,7 +97,16 @@ pub fn Countdown(
         move |_| {
             let voucher_id = voucher_id.clone();
             browser::start(browser::Ticking {
-                voucher_id, begin_ms, end_ms, now_ms, main, texts: texts.clone(), now, spoken, local, shown,
+                voucher_id,
+                begin_ms,
+                end_ms,
+                now_ms,
+                main,
+                texts: texts.clone(),
+                now,
+                spoken,
+                local,
+                shown,
             });
         }
     });
@@ -122,7 +139,10 @@ mod browser {
     use wasm_bindgen::JsValue;
 
     use super::{CountdownTexts, Phase};
-    use crate::{browser::{clock, sleep, window}, countdown::{announcement, until_next_face}};
+    use crate::{
+        browser::{clock, sleep, window},
+        countdown::{announcement, until_next_face},
+    };
 
     pub(super) struct Ticking {
         pub(super) voucher_id: String,
@@ -149,7 +169,10 @@ mod browser {
 
     /// Shows each second when it comes. Computed from the time, never decremented.
     async fn tick(ticking: Ticking) {
-        let title = window().document().map(|document| document.title()).unwrap_or_default();
+        let title = window()
+            .document()
+            .map(|document| document.title())
+            .unwrap_or_default();
         let mut before_ms = ticking.begin_ms - ticking.now_ms;
         loop {
             let now_ms = clock::now_ms().unwrap_or(ticking.now_ms);
@@ -160,12 +183,20 @@ mod browser {
                 if before_ms > 0 && to_begin_ms <= 0 {
                     ticking.spoken.set(ticking.texts.opened.clone());
                 } else if let Some(mark) = announcement(before_ms, to_begin_ms) {
-                    ticking.spoken.set(ticking.texts.announce.get(mark).cloned().unwrap_or_default());
+                    ticking.spoken.set(
+                        ticking
+                            .texts
+                            .announce
+                            .get(mark)
+                            .cloned()
+                            .unwrap_or_default(),
+                    );
                 }
                 before_ms = to_begin_ms;
                 if let Some(document) = window().document() {
                     match phase {
-                        Phase::Before => document.set_title(&format!("{} · {title}", ticking.shown.get_untracked())),
+                        Phase::Before => document
+                            .set_title(&format!("{} · {title}", ticking.shown.get_untracked())),
                         Phase::Open | Phase::Ended => document.set_title(&title),
                     }
                 }
@@ -177,19 +208,31 @@ mod browser {
     /// The opening in the device's zone, named; nothing where that is Beijing's offset.
     fn local_time(template: &str, ms: i64) -> Option<String> {
         const BEIJING: f64 = -480.0;
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit into 53 bits")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "milliseconds since 1970 fit into 53 bits"
+        )]
         let date = Date::new(&JsValue::from_f64(ms as f64));
         if date.get_timezone_offset() == BEIJING {
             return None;
         }
-        let language = window().document()?.document_element()?.get_attribute("lang")?;
+        let language = window()
+            .document()?
+            .document_element()?
+            .get_attribute("lang")?;
         let options = Object::new();
         for (name, value) in [("dateStyle", "medium"), ("timeStyle", "medium")] {
             Reflect::set(&options, &name.into(), &value.into()).ok()?;
         }
         let format = Intl::DateTimeFormat::new(&Array::of1(&language.into()), &options);
-        let zone = Reflect::get(&format.resolved_options(), &"timeZone".into()).ok()?.as_string()?;
-        let time = format.format().call1(&JsValue::NULL, &date).ok()?.as_string()?;
+        let zone = Reflect::get(&format.resolved_options(), &"timeZone".into())
+            .ok()?
+            .as_string()?;
+        let time = format
+            .format()
+            .call1(&JsValue::NULL, &date)
+            .ok()?
+            .as_string()?;
         Some(template.replace("{time}", &time).replace("{zone}", &zone))
     }
 }

@@ -4,7 +4,10 @@ use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::Icon;
-use crate::{api::order::{Order, OrderState}, figures::clock_time};
+use crate::{
+    api::order::{Order, OrderState},
+    figures::clock_time,
+};
 
 /// The order's texts; lists are in the order queued, confirmed, failed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -29,7 +32,10 @@ pub struct OrderTexts {
 
 /// Why nothing new is known, if so.
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(feature = "hydrate"), expect(dead_code, reason = "only a poll in the browser meets trouble"))]
+#[cfg_attr(
+    not(feature = "hydrate"),
+    expect(dead_code, reason = "only a poll in the browser meets trouble")
+)]
 enum Trouble {
     None,
     Away,
@@ -127,7 +133,10 @@ mod browser {
     use super::Trouble;
     use crate::{
         api::order::{GetOrder, Order, OrderState},
-        browser::{http::{self, Failure}, monotonic_ms, sleep},
+        browser::{
+            http::{self, Failure},
+            monotonic_ms, sleep,
+        },
         countdown::poll_delay_ms,
     };
 

@@ -2,8 +2,15 @@
 
 use leptos::prelude::*;
 
-use super::{PanelTexts, queue_panel::{Refresh, RefreshBar}, table::{number, table, text}};
-use crate::{api::{Listed, admin_queue::Pending}, figures::{age, count}};
+use super::{
+    PanelTexts,
+    queue_panel::{Refresh, RefreshBar},
+    table::{number, table, text},
+};
+use crate::{
+    api::{Listed, admin_queue::Pending},
+    figures::{age, count},
+};
 
 /// The live list of pending entries; one page of it, as the address asks for.
 #[island]
@@ -26,7 +33,10 @@ pub fn PendingPanel(
 
     #[cfg(feature = "hydrate")]
     Effect::new(move |_| {
-        use crate::{api::admin_queue::GetPending, browser::{clock, panel}};
+        use crate::{
+            api::admin_queue::GetPending,
+            browser::{clock, panel},
+        };
         clock::start(None, now_ms);
         let fields = vec![("lane", lane.clone()), ("after", after.clone())];
         leptos::task::spawn_local(panel::poll::<GetPending>(fields, refresh, move |fresh| {

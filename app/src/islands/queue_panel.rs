@@ -3,7 +3,10 @@
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Icon, state_icon, table::{number, table, text}};
+use super::{
+    Icon, state_icon,
+    table::{number, table, text},
+};
 use crate::{
     api::admin_queue::{Lane, Overview, SaleFigures, Worker},
     figures::{age, clock_time, count, digits},
@@ -73,7 +76,10 @@ pub(crate) struct Refresh {
 
 impl Refresh {
     pub(super) fn new() -> Self {
-        Self { paused: RwSignal::new(false), stale: RwSignal::new(false) }
+        Self {
+            paused: RwSignal::new(false),
+            stale: RwSignal::new(false),
+        }
     }
 }
 
@@ -116,7 +122,11 @@ pub fn QueuePanel(
     #[cfg(feature = "hydrate")]
     Effect::new(move |_| {
         use crate::{api::admin_queue::GetOverview, browser::panel};
-        leptos::task::spawn_local(panel::poll::<GetOverview>(Vec::new(), refresh, move |fresh| overview.set(fresh)));
+        leptos::task::spawn_local(panel::poll::<GetOverview>(
+            Vec::new(),
+            refresh,
+            move |fresh| overview.set(fresh),
+        ));
     });
 
     view! {
@@ -205,8 +215,18 @@ fn Lanes(overview: RwSignal<Overview>, texts: StoredValue<PanelTexts>) -> impl I
 fn Workers(overview: RwSignal<Overview>, texts: StoredValue<PanelTexts>) -> impl IntoView {
     let names = texts.get_value();
     let row = move |worker: Worker| {
-        let (tone, icon) = if worker.alive { ("ok", "check") } else { ("warn", "warning") };
-        let word = texts.with_value(|texts| if worker.alive { texts.alive.clone() } else { texts.gone.clone() });
+        let (tone, icon) = if worker.alive {
+            ("ok", "check")
+        } else {
+            ("warn", "warning")
+        };
+        let word = texts.with_value(|texts| {
+            if worker.alive {
+                texts.alive.clone()
+            } else {
+                texts.gone.clone()
+            }
+        });
         view! {
             <tr>
                 <th scope="row" class="code">{worker.name}</th>
@@ -236,9 +256,25 @@ fn Workers(overview: RwSignal<Overview>, texts: StoredValue<PanelTexts>) -> impl
 fn Sales(overview: RwSignal<Overview>, texts: StoredValue<PanelTexts>) -> impl IntoView {
     let names = texts.get_value();
     let row = move |sale: SaleFigures| {
-        let (tone, icon) = if sale.balanced { ("ok", "check") } else { ("bad", "warning") };
-        let word = texts.with_value(|texts| if sale.balanced { texts.balanced.clone() } else { texts.drift.clone() });
-        let state = texts.with_value(|texts| texts.states.get(sale.state as usize).cloned().unwrap_or_default());
+        let (tone, icon) = if sale.balanced {
+            ("ok", "check")
+        } else {
+            ("bad", "warning")
+        };
+        let word = texts.with_value(|texts| {
+            if sale.balanced {
+                texts.balanced.clone()
+            } else {
+                texts.drift.clone()
+            }
+        });
+        let state = texts.with_value(|texts| {
+            texts
+                .states
+                .get(sale.state as usize)
+                .cloned()
+                .unwrap_or_default()
+        });
         view! {
             <tr>
                 <th scope="row"><a href=crate::routes::sale(&sale.voucher_id)>{sale.title}</a></th>

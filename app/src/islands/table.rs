@@ -10,7 +10,10 @@ pub(super) struct Head {
 
 /// A column of words.
 pub(super) fn text(name: String) -> Head {
-    Head { name, number: false }
+    Head {
+        name,
+        number: false,
+    }
 }
 
 /// A column of numbers, aligned to the right.
@@ -28,7 +31,9 @@ pub(super) fn table<V: IntoView + 'static>(
 ) -> AnyView {
     let heads: Vec<_> = heads
         .into_iter()
-        .map(|head| view! { <th scope="col" class=head.number.then_some("number")>{head.name}</th> })
+        .map(
+            |head| view! { <th scope="col" class=head.number.then_some("number")>{head.name}</th> },
+        )
         .collect();
     view! {
         <div class="table" tabindex="0" role="region" aria-label=label>

@@ -4,8 +4,11 @@ use axum::response::{IntoResponse, Redirect, Response};
 use http::StatusCode;
 use leptos::prelude::*;
 
-use super::{shell::{Head, notice, page}, visit::Visit};
-use crate::{api::{Code, status_of}, next, routes};
+use super::{
+    shell::{Head, notice, page},
+    visit::Visit,
+};
+use crate::{api::Code, next, routes};
 
 /// Which of the two forms.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,11 +35,21 @@ fn view_of(visit: &Visit, form: Form) -> Response {
     }
     let words = &visit.words.account;
     let (title, lead, action, other, other_label, password_kind) = match form {
-        Form::Login => {
-            (words.login_title, words.login_lead, "/api/login", routes::register(next), words.to_register, "current-password")
-        }
+        Form::Login => (
+            words.login_title,
+            words.login_lead,
+            "/api/login",
+            routes::register(next),
+            words.to_register,
+            "current-password",
+        ),
         Form::Register => (
-            words.register_title, words.register_lead, "/api/register", routes::login(next), words.to_login, "new-password",
+            words.register_title,
+            words.register_lead,
+            "/api/register",
+            routes::login(next),
+            words.to_login,
+            "new-password",
         ),
     };
     let code = visit.query("error").and_then(Code::parse);
@@ -46,9 +59,8 @@ fn view_of(visit: &Visit, form: Form) -> Response {
         (Form::Register, Code::Invalid) => words.invalid,
         (_, code) => visit.words.problem.of(code).1,
     });
-    let status = code.map_or(StatusCode::OK, status_of);
-    page(visit, status, Head::plain(title), || {
-        let hints = (form == Form::Register).then(|| (words.username_hint, words.password_hint));
+    page(visit, StatusCode::OK, Head::plain(title), || {
+        let hints = (form == Form::Register).then_some((words.username_hint, words.password_hint));
         let username = visit.query("username").unwrap_or_default().to_owned();
         view! {
             <div class="form-page">

@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     AppState,
-    api::{ApiError, sale::{Sale, SaleState}},
+    api::{
+        ApiError,
+        sale::{Sale, SaleState},
+    },
     figures::{digits, left},
     format::{date_time, iso},
     islands::{Countdown, Icon, state_icon},
@@ -49,20 +52,34 @@ impl Card {
 async fn load(state: &AppState, visit: &Visit) -> Result<(Vec<Card>, Option<String>), ApiError> {
     let page = Page::parse(visit.query("after"), Some("24"))?;
     let sales = state.shop.sales(&page).await?;
-    let card = |sale: seckill::Sale| Card { now_ms: sale.now_ms, sale: Sale::shown(sale, false) };
+    let card = |sale: seckill::Sale| Card {
+        now_ms: sale.now_ms,
+        sale: Sale::shown(sale, false),
+    };
     Ok((sales.items.into_iter().map(card).collect(), sales.next))
 }
 
 fn view_of(visit: &Visit, cards: Vec<Card>, next: Option<String>) -> Response {
     let words = &visit.words.sales;
     // Only a countdown moves here.
-    let bundle = if cards.iter().any(Card::is_near) { Bundle::Shop } else { Bundle::None };
-    let head = Head { title: words.title.to_owned(), description: None, bundle };
+    let bundle = if cards.iter().any(Card::is_near) {
+        Bundle::Shop
+    } else {
+        Bundle::None
+    };
+    let head = Head {
+        title: words.title.to_owned(),
+        description: None,
+        bundle,
+    };
     page(visit, StatusCode::OK, head, || {
         let list = if cards.is_empty() {
             view! { <p class="empty">{words.empty}</p> }.into_any()
         } else {
-            let cards = cards.into_iter().map(|card| view_card(visit, card)).collect_view();
+            let cards = cards
+                .into_iter()
+                .map(|card| view_card(visit, card))
+                .collect_view();
             view! { <ul class="cards">{cards}</ul> }.into_any()
         };
         let more = next.map(|next| {
@@ -82,7 +99,11 @@ fn view_card(visit: &Visit, card: Card) -> impl IntoView + use<> {
     let words = visit.words;
     let when = view_when(visit, &card);
     let sale = card.sale;
-    let text = words.sale.left.replace("{left}", &left(sale.stock, sale.total, false)).replace("{total}", &digits(sale.total));
+    let text = words
+        .sale
+        .left
+        .replace("{left}", &left(sale.stock, sale.total, false))
+        .replace("{total}", &digits(sale.total));
     view! {
         <li class="card" data-state=sale.state.as_str()>
             <p class="badge" data-state=sale.state.as_str()>
@@ -116,5 +137,6 @@ fn view_when(visit: &Visit, card: &Card) -> AnyView {
         _ if now_ms < sale.begin_ms => (sale.begin_ms, words.opens_at),
         _ => (sale.end_ms, words.open_until),
     };
-    view! { <p class="when"><time datetime=iso(at)>{phrase(&date_time(at, visit.lang))}</time></p> }.into_any()
+    view! { <p class="when"><time datetime=iso(at)>{phrase(&date_time(at, visit.lang))}</time></p> }
+        .into_any()
 }

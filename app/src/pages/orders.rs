@@ -1,14 +1,24 @@
 //! The signed-in buyer's orders, and one of them.
 
-use axum::{extract::{Path, State}, response::Response};
+use axum::{
+    extract::{Path, State},
+    response::Response,
+};
 use http::StatusCode;
 use leptos::prelude::*;
 use seckill::{ids::OrderId, page::Page};
 
-use super::{problem, shell::{Bundle, Head, page}, visit::Visit};
+use super::{
+    problem,
+    shell::{Bundle, Head, page},
+    visit::Visit,
+};
 use crate::{
     AppState,
-    api::{ApiError, Listed, order::{Order, OrderState}},
+    api::{
+        ApiError, Listed,
+        order::{Order, OrderState},
+    },
     format::{date_time, iso},
     islands::{Icon, OrderStatus, OrderTexts},
     routes,
@@ -24,7 +34,11 @@ pub async fn orders(State(state): State<AppState>, visit: Visit) -> Response {
 }
 
 /// `GET /orders/{order_id}`
-pub async fn order(State(state): State<AppState>, Path(id): Path<String>, visit: Visit) -> Response {
+pub async fn order(
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    visit: Visit,
+) -> Response {
     match load_one(&state, &visit, &id).await {
         Ok(order) => view_one(&visit, order),
         Err(error) => problem::page_of(&visit, &error),
@@ -34,7 +48,10 @@ pub async fn order(State(state): State<AppState>, Path(id): Path<String>, visit:
 async fn load_list(state: &AppState, visit: &Visit) -> Result<Listed<Order>, ApiError> {
     let user = visit.require_user()?.user_id;
     let page = Page::parse(visit.query("after"), None)?;
-    Ok(Listed::from_paged(state.shop.orders(user, &page).await?, Order::from))
+    Ok(Listed::from_paged(
+        state.shop.orders(user, &page).await?,
+        Order::from,
+    ))
 }
 
 async fn load_one(state: &AppState, visit: &Visit, id: &str) -> Result<Order, ApiError> {
@@ -55,7 +72,11 @@ fn view_list(visit: &Visit, list: Listed<Order>) -> Response {
             }
             .into_any()
         } else {
-            let rows = list.items.into_iter().map(|order| view_row(visit, order)).collect_view();
+            let rows = list
+                .items
+                .into_iter()
+                .map(|order| view_row(visit, order))
+                .collect_view();
             view! { <ul class="orders">{rows}</ul> }.into_any()
         };
         let more = list.next.map(|next| {
@@ -92,7 +113,11 @@ fn view_row(visit: &Visit, order: Order) -> impl IntoView + use<> {
 
 fn view_one(visit: &Visit, order: Order) -> Response {
     let words = &visit.words.order;
-    let head = Head { title: words.title.to_owned(), description: None, bundle: Bundle::Shop };
+    let head = Head {
+        title: words.title.to_owned(),
+        description: None,
+        bundle: Bundle::Shop,
+    };
     page(visit, StatusCode::OK, head, || {
         let texts = OrderTexts {
             steps: words.steps.map(str::to_owned).into(),

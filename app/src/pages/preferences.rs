@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use axum::{Form, response::{IntoResponse, Redirect, Response}};
+use axum::{
+    Form,
+    response::{IntoResponse, Redirect, Response},
+};
 use http::{HeaderValue, header};
 
 use super::visit::Theme;
@@ -16,12 +19,15 @@ pub async fn preferences(Form(form): Form<HashMap<String, String>>) -> Response 
     let field = |name: &str| form.get(name).map(String::as_str);
     let lang = field("lang").and_then(Lang::parse).map(Lang::as_str);
     let theme = field("theme").and_then(Theme::parse).map(Theme::as_str);
-    let to = field("next").and_then(next::local_path).unwrap_or(crate::routes::HOME);
+    let to = field("next")
+        .and_then(next::local_path)
+        .unwrap_or(crate::routes::HOME);
     let mut response = Redirect::to(to).into_response();
     for (name, value) in [("lang", lang), ("theme", theme)] {
         let Some(value) = value else { continue };
         // Names and values are words of ours, so the text is always a valid header.
-        let cookie = format!("{name}={value}; Path=/; Max-Age={KEPT_SECONDS}; SameSite=Lax; HttpOnly");
+        let cookie =
+            format!("{name}={value}; Path=/; Max-Age={KEPT_SECONDS}; SameSite=Lax; HttpOnly");
         if let Ok(cookie) = HeaderValue::from_str(&cookie) {
             response.headers_mut().append(header::SET_COOKIE, cookie);
         }

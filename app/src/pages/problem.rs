@@ -4,13 +4,22 @@ use axum::response::{IntoResponse, Redirect, Response};
 use http::{HeaderValue, StatusCode, header};
 use leptos::prelude::*;
 
-use super::{shell::{Head, page}, visit::Visit};
-use crate::{api::{ApiError, Code, retry_after, status_of}, next, routes};
+use super::{
+    shell::{Head, page},
+    visit::Visit,
+};
+use crate::{
+    api::{ApiError, Code, retry_after, status_of},
+    next, routes,
+};
 
 /// `GET /problem?code=`: where a plain form lands that was refused and has no page of
 /// its own.
 pub async fn problem(visit: Visit) -> Response {
-    let code = visit.query("code").and_then(Code::parse).unwrap_or(Code::NotFound);
+    let code = visit
+        .query("code")
+        .and_then(Code::parse)
+        .unwrap_or(Code::NotFound);
     refused(&visit, code)
 }
 
@@ -56,7 +65,9 @@ pub fn refused(visit: &Visit, code: Code) -> Response {
         }
     });
     if let Some(seconds) = retry_after(code) {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }

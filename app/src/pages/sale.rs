@@ -1,16 +1,29 @@
 //! One sale: price, countdown, bar, button, rules.
 
-use axum::{extract::{Path, State}, response::Response};
+use axum::{
+    extract::{Path, State},
+    response::Response,
+};
 use http::StatusCode;
 use leptos::prelude::*;
 use seckill::ids::VoucherId;
 
-use super::{problem, shell::{Bundle, Head, page}, visit::Visit};
+use super::{
+    problem,
+    shell::{Bundle, Head, page},
+    visit::Visit,
+};
 use crate::{
     AppState,
-    api::{ApiError, Code, buy::Outcome, sale::{Sale, SaleState}},
+    api::{
+        ApiError, Code,
+        buy::Outcome,
+        sale::{Sale, SaleState},
+    },
     format::{date_time, iso, money},
-    islands::{Answer, BuyButton, BuyTexts, Countdown, CountdownTexts, Icon, SaleBadge, SaleNow, StockBar},
+    islands::{
+        Answer, BuyButton, BuyTexts, Countdown, CountdownTexts, Icon, SaleBadge, SaleNow, StockBar,
+    },
     routes,
 };
 
@@ -34,7 +47,10 @@ fn view_of(visit: &Visit, sale: Sale, now_ms: i64) -> Response {
     let words = &visit.words.sale;
     let head = Head {
         title: sale.title.clone(),
-        description: Some((words.description)(&money(sale.pay_cents), &money(sale.value_cents))),
+        description: Some((words.description)(
+            &money(sale.pay_cents),
+            &money(sale.value_cents),
+        )),
         bundle: Bundle::Shop,
     };
     page(visit, StatusCode::OK, head, || {
@@ -58,8 +74,15 @@ fn view_of(visit: &Visit, sale: Sale, now_ms: i64) -> Response {
                 </p>
             }
         });
-        let when = (words.when)(&date_time(sale.begin_ms, visit.lang), &date_time(sale.end_ms, visit.lang));
-        let rules = if sale.rules.trim().is_empty() { words.no_rules.to_owned() } else { sale.rules };
+        let when = (words.when)(
+            &date_time(sale.begin_ms, visit.lang),
+            &date_time(sale.end_ms, visit.lang),
+        );
+        let rules = if sale.rules.trim().is_empty() {
+            words.no_rules.to_owned()
+        } else {
+            sale.rules
+        };
         view! {
             <a class="back" href=routes::HOME><Icon name="back"/>{words.back}</a>
             <article class="sale">
@@ -91,7 +114,10 @@ fn view_of(visit: &Visit, sale: Sale, now_ms: i64) -> Response {
 
 /// What a press that came as a plain form was answered with.
 fn answer(visit: &Visit) -> Option<Answer> {
-    let outcome = visit.query("outcome").and_then(Outcome::parse).map(Answer::Outcome);
+    let outcome = visit
+        .query("outcome")
+        .and_then(Outcome::parse)
+        .map(Answer::Outcome);
     outcome.or_else(|| visit.query("error").and_then(Code::parse).map(Answer::Code))
 }
 
@@ -131,14 +157,20 @@ pub(crate) fn countdown_texts(visit: &Visit) -> CountdownTexts {
 }
 
 fn buy_texts(visit: &Visit) -> BuyTexts {
-    let (sale, answers, problem) = (&visit.words.sale, &visit.words.answers, &visit.words.problem);
+    let (sale, answers, problem) = (
+        &visit.words.sale,
+        &visit.words.answers,
+        &visit.words.problem,
+    );
     BuyTexts {
         buy: sale.buy.to_owned(),
         waiting: sale.buy_waiting.to_owned(),
         sending: sale.buy_sending.to_owned(),
         closed: sale.buy_closed.to_owned(),
         states: sale.states.map(str::to_owned).into(),
-        outcomes: Outcome::ALL.map(|outcome| answers.outcome(outcome).to_owned()).into(),
+        outcomes: Outcome::ALL
+            .map(|outcome| answers.outcome(outcome).to_owned())
+            .into(),
         codes: Code::ALL.map(|code| problem.of(code).1.to_owned()).into(),
         offline: answers.offline.to_owned(),
         gave_up: answers.gave_up.to_owned(),

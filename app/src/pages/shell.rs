@@ -31,7 +31,11 @@ pub(crate) struct Head {
 impl Head {
     /// A page without islands.
     pub(crate) fn plain(title: impl Into<String>) -> Self {
-        Self { title: title.into(), description: None, bundle: Bundle::None }
+        Self {
+            title: title.into(),
+            description: None,
+            bundle: Bundle::None,
+        }
     }
 }
 
@@ -70,10 +74,19 @@ pub(crate) fn render<V: IntoView + 'static>(
 
     let mut response = (status, format!("<!DOCTYPE html>{html}")).into_response();
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
     // It shows who is signed in and what is left now.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    headers.insert(header::VARY, HeaderValue::from_static("accept-language, cookie"));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("private, no-cache"),
+    );
+    headers.insert(
+        header::VARY,
+        HeaderValue::from_static("accept-language, cookie"),
+    );
     response
 }
 
@@ -81,8 +94,14 @@ fn document(visit: &Visit, head: Head, body: impl IntoView) -> impl IntoView {
     let words = visit.words;
     let theme = (visit.theme != Theme::Auto).then_some(visit.theme.as_str());
     let site = words.shell.site;
-    let title = if head.title == site { head.title } else { format!("{} · {site}", head.title) };
-    let description = head.description.unwrap_or_else(|| words.sales.description.to_owned());
+    let title = if head.title == site {
+        head.title
+    } else {
+        format!("{} · {site}", head.title)
+    };
+    let description = head
+        .description
+        .unwrap_or_else(|| words.sales.description.to_owned());
     let files = match head.bundle {
         Bundle::None => None,
         Bundle::Shop => Some((visit.state.bundles.shop.clone(), "shop")),
@@ -116,7 +135,9 @@ fn document(visit: &Visit, head: Head, body: impl IntoView) -> impl IntoView {
 
 /// A line of the preview that is shown where the page's link is shared.
 fn preview(property: &'static str, content: String) -> impl IntoView {
-    leptos::html::meta().attr("property", property).content(content)
+    leptos::html::meta()
+        .attr("property", property)
+        .content(content)
 }
 
 fn loader(folder: &str, name: &str, nonce: Nonce) -> impl IntoView + use<> {
@@ -171,12 +192,13 @@ pub(crate) fn header(visit: &Visit) -> impl IntoView + use<> {
 pub(crate) fn footer(visit: &Visit) -> impl IntoView + use<> {
     let words = &visit.words.shell;
     let here = visit.here.clone();
-    let choice = move |name: &'static str, value: &'static str, label: &'static str, chosen: bool| {
-        view! {
-            <button type="submit" name=name value=value class="choice"
-                aria-pressed=if chosen { "true" } else { "false" }>{label}</button>
-        }
-    };
+    let choice =
+        move |name: &'static str, value: &'static str, label: &'static str, chosen: bool| {
+            view! {
+                <button type="submit" name=name value=value class="choice"
+                    aria-pressed=if chosen { "true" } else { "false" }>{label}</button>
+            }
+        };
     let lang = visit.lang;
     let languages = Lang::ALL
         .map(|(other, label)| choice("lang", other.as_str(), label, other == lang))
@@ -208,7 +230,11 @@ pub(crate) fn footer(visit: &Visit) -> impl IntoView + use<> {
 }
 
 /// A message beside a form or a list: icon, then text.
-pub(crate) fn notice(tone: &'static str, icon: &'static str, text: impl Into<String>) -> impl IntoView {
+pub(crate) fn notice(
+    tone: &'static str,
+    icon: &'static str,
+    text: impl Into<String>,
+) -> impl IntoView {
     view! {
         <div class="answer" role="status" data-tone=tone>
             <Icon name=Signal::stored(icon)/>

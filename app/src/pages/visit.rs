@@ -38,7 +38,9 @@ impl Theme {
 
     /// The theme called `text`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        [Self::Auto, Self::Light, Self::Dark].into_iter().find(|theme| theme.as_str() == text)
+        [Self::Auto, Self::Light, Self::Dark]
+            .into_iter()
+            .find(|theme| theme.as_str() == text)
     }
 }
 
@@ -66,19 +68,33 @@ impl FromRequestParts<AppState> for Visit {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
         let caller = Caller::of(state.clone(), parts);
         let user = caller.user().await;
-        let accept = parts.headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+        let accept = parts
+            .headers
+            .get(header::ACCEPT_LANGUAGE)
+            .and_then(|value| value.to_str().ok());
         let lang = Lang::choose(cookie(&parts.headers, "lang"), accept);
-        let query = Query::try_from_uri(&parts.uri).map(|Query(query)| query).unwrap_or_default();
+        let query = Query::try_from_uri(&parts.uri)
+            .map(|Query(query)| query)
+            .unwrap_or_default();
         Ok(Self {
             state: state.clone(),
             caller,
             user,
             lang,
             words: lang.words(),
-            theme: cookie(&parts.headers, "theme").and_then(Theme::parse).unwrap_or(Theme::Auto),
+            theme: cookie(&parts.headers, "theme")
+                .and_then(Theme::parse)
+                .unwrap_or(Theme::Auto),
             nonce: parts.extensions.get::<Nonce>().cloned().unwrap_or_default(),
-            here: parts.uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string),
-            request_id: parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default(),
+            here: parts
+                .uri
+                .path_and_query()
+                .map_or_else(|| "/".to_owned(), ToString::to_string),
+            request_id: parts
+                .extensions
+                .get::<RequestId>()
+                .map(|id| id.0.clone())
+                .unwrap_or_default(),
             staff: false,
             query,
         })
@@ -93,7 +109,10 @@ impl Visit {
 
     /// The query's value called `name`; an empty one counts as none.
     pub(crate) fn query(&self, name: &str) -> Option<&str> {
-        self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        self.query
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
     }
 
     /// The signed-in user of a page that needs one.
@@ -132,7 +151,10 @@ mod tests {
     #[test]
     fn a_cookie_is_found_by_its_whole_name() {
         let mut headers = HeaderMap::new();
-        headers.append(header::COOKIE, HeaderValue::from_static("xlang=no; lang=zh;theme=dark"));
+        headers.append(
+            header::COOKIE,
+            HeaderValue::from_static("xlang=no; lang=zh;theme=dark"),
+        );
         assert_eq!(cookie(&headers, "lang"), Some("zh"));
         assert_eq!(cookie(&headers, "theme"), Some("dark"));
         assert_eq!(cookie(&headers, "the"), None);

@@ -40,8 +40,17 @@ pub(super) static WORDS: Words = Words {
         price: "Price",
         face_value: "Face value",
         saved: |amount| format!("You save {amount}"),
-        description: |price, value| format!("Flash sale: {price} instead of {value}. One per person."),
-        states: ["Getting ready", "Ended", "Paused", "Opens soon", "Sold out", "Open"],
+        description: |price, value| {
+            format!("Flash sale: {price} instead of {value}. One per person.")
+        },
+        states: [
+            "Getting ready",
+            "Ended",
+            "Paused",
+            "Opens soon",
+            "Sold out",
+            "Open",
+        ],
         opens_in: "Opens in",
         ends_in: "Ends in",
         ended: "Ended",
@@ -89,7 +98,11 @@ pub(super) static WORDS: Words = Words {
         copy_hint: "Keep this number: it is your proof.",
         steps: ["Accepted", "Queued", "Confirmed"],
         states: ["Accepted, queued", "Confirmed", "Not completed"],
-        headlines: ["Your place is safe", "It is yours", "This order did not come to be"],
+        headlines: [
+            "Your place is safe",
+            "It is yours",
+            "This order did not come to be",
+        ],
         next: [
             "Your order is safe and being written. This page will tell you when it is confirmed.",
             "Your order is confirmed and stored. There is nothing more to do.",
@@ -119,16 +132,46 @@ pub(super) static WORDS: Words = Words {
         invalid: "The name or the password does not fit the rules below.",
     },
     problem: ProblemWords {
-        invalid: ("That could not be read", "Something in the form is missing or malformed. Go back and check it."),
-        unauthenticated: ("Sign in first", "This needs an account. Sign in and try again."),
-        forbidden: ("Not with this account", "Your account may not do this. Ask an administrator if it should."),
-        cross_site: ("Refused for your safety", "The request came from another site, so nothing was done. Use the page itself."),
-        not_found: ("Nothing here", "There is no such page, sale or order, or it belongs to somebody else."),
-        conflict: ("It has changed meanwhile", "What you wanted contradicts what is there now. Look again and repeat it if you still want to."),
-        too_large: ("Too much at once", "The request is larger than the shop accepts. Nothing was done."),
-        too_many: ("A little slower", "Too many requests came in a short time. Wait a few seconds and try again."),
-        unavailable: ("Back in a moment", "A part of the shop does not answer right now. Accepted orders are safe. Try again in a moment."),
-        internal: ("Our fault", "Something went wrong on our side. Accepted orders are safe. Try again, and give us this number if it stays:"),
+        invalid: (
+            "That could not be read",
+            "Something in the form is missing or malformed. Go back and check it.",
+        ),
+        unauthenticated: (
+            "Sign in first",
+            "This needs an account. Sign in and try again.",
+        ),
+        forbidden: (
+            "Not with this account",
+            "Your account may not do this. Ask an administrator if it should.",
+        ),
+        cross_site: (
+            "Refused for your safety",
+            "The request came from another site, so nothing was done. Use the page itself.",
+        ),
+        not_found: (
+            "Nothing here",
+            "There is no such page, sale or order, or it belongs to somebody else.",
+        ),
+        conflict: (
+            "It has changed meanwhile",
+            "What you wanted contradicts what is there now. Look again and repeat it if you still want to.",
+        ),
+        too_large: (
+            "Too much at once",
+            "The request is larger than the shop accepts. Nothing was done.",
+        ),
+        too_many: (
+            "A little slower",
+            "Too many requests came in a short time. Wait a few seconds and try again.",
+        ),
+        unavailable: (
+            "Back in a moment",
+            "A part of the shop does not answer right now. Accepted orders are safe. Try again in a moment.",
+        ),
+        internal: (
+            "Our fault",
+            "Something went wrong on our side. Accepted orders are safe. Try again, and give us this number if it stays:",
+        ),
         request: "Request",
         home: "To the sales",
     },

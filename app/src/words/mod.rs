@@ -35,7 +35,10 @@ impl Lang {
 
     /// The language called `text`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().map(|(lang, _)| lang).find(|lang| lang.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .map(|(lang, _)| lang)
+            .find(|lang| lang.as_str() == text)
     }
 
     /// Its texts.
@@ -275,12 +278,18 @@ mod tests {
     #[test]
     fn the_persons_choice_comes_before_the_browsers() {
         assert_eq!(Lang::choose(Some("zh"), Some("en")), Lang::Zh);
-        assert_eq!(Lang::choose(Some("klingon"), Some("zh-CN,zh;q=0.9,en;q=0.8")), Lang::Zh);
+        assert_eq!(
+            Lang::choose(Some("klingon"), Some("zh-CN,zh;q=0.9,en;q=0.8")),
+            Lang::Zh
+        );
     }
 
     #[test]
     fn the_heaviest_known_language_of_the_browser_is_taken() {
-        assert_eq!(Lang::choose(None, Some("fr, zh-TW;q=0.3, en;q=0.7")), Lang::En);
+        assert_eq!(
+            Lang::choose(None, Some("fr, zh-TW;q=0.3, en;q=0.7")),
+            Lang::En
+        );
         assert_eq!(Lang::choose(None, Some("en;q=0.2,zh-Hans-CN")), Lang::Zh);
         assert_eq!(Lang::choose(None, Some("en;q=0,zh;q=0.1")), Lang::Zh);
         assert_eq!(Lang::choose(None, Some("de;;q=,,")), Lang::En);
@@ -292,7 +301,9 @@ mod tests {
         for (lang, _) in Lang::ALL {
             let words = lang.words();
             assert!(words.sale.left.contains("{left}") && words.sale.left.contains("{total}"));
-            assert!(words.sale.your_time.contains("{time}") && words.sale.your_time.contains("{zone}"));
+            assert!(
+                words.sale.your_time.contains("{time}") && words.sale.your_time.contains("{zone}")
+            );
             assert!(words.sale.clock.contains("{time}"));
         }
     }

@@ -31,15 +31,29 @@ async fn load(state: &AppState, visit: &mut Visit) -> Result<(Listed<DeadLetter>
     let lane = parse_lane(visit.query("lane"))?;
     let page = Page::parse(visit.query("after"), None)?;
     let letters = state.shop.dead_letters(lane, &page).await?;
-    Ok((Listed::from_paged(letters, DeadLetter::from), rank(user.role) >= rank(Role::Operator)))
+    Ok((
+        Listed::from_paged(letters, DeadLetter::from),
+        rank(user.role) >= rank(Role::Operator),
+    ))
 }
 
-fn view_of(state: &AppState, visit: &Visit, page: Listed<DeadLetter>, may_settle: bool) -> Response {
+fn view_of(
+    state: &AppState,
+    visit: &Visit,
+    page: Listed<DeadLetter>,
+    may_settle: bool,
+) -> Response {
     let words = &visit.words.console;
     let (dead, panel) = (&words.dead, &words.panel);
     let lane = visit.query("lane").unwrap_or_default().to_owned();
-    let lanes: Vec<_> =
-        state.snapshot.borrow().overview.lanes.iter().map(|lane| lane.lane.to_string()).collect();
+    let lanes: Vec<_> = state
+        .snapshot
+        .borrow()
+        .overview
+        .lanes
+        .iter()
+        .map(|lane| lane.lane.to_string())
+        .collect();
     frame(visit, words.dead_letters, Bundle::None, || {
         let done = [
             ("replayed", dead.done_replayed),
@@ -47,11 +61,21 @@ fn view_of(state: &AppState, visit: &Visit, page: Listed<DeadLetter>, may_settle
             ("confirmed", dead.done_confirmed),
             ("removed", dead.done_removed),
         ];
-        let empty = page.items.is_empty().then(|| view! { <p class="empty">{dead.empty}</p> });
-        let rows = page.items.into_iter().map(|letter| view_row(visit, letter, may_settle)).collect_view();
+        let empty = page
+            .items
+            .is_empty()
+            .then(|| view! { <p class="empty">{dead.empty}</p> });
+        let rows = page
+            .items
+            .into_iter()
+            .map(|letter| view_row(visit, letter, may_settle))
+            .collect_view();
         let next = page.next.map(|next| {
             let address = format!(
-                "{}?lane={}&after={}", routes::ADMIN_DEAD_LETTERS, routes::escape(&lane), routes::escape(&next),
+                "{}?lane={}&after={}",
+                routes::ADMIN_DEAD_LETTERS,
+                routes::escape(&lane),
+                routes::escape(&next),
             );
             view! { <p><a class="button quiet small" href=address>{panel.more}</a></p> }
         });

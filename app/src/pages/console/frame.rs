@@ -8,7 +8,11 @@ use super::super::{
     shell::{Bundle, Head, footer, header, notice, render},
     visit::Visit,
 };
-use crate::{api::Code, islands::{Icon, PanelTexts}, routes};
+use crate::{
+    api::Code,
+    islands::{Icon, PanelTexts},
+    routes,
+};
 
 /// Renders a page of the console.
 pub(super) fn frame<V: IntoView + 'static>(
@@ -18,7 +22,11 @@ pub(super) fn frame<V: IntoView + 'static>(
     body: impl FnOnce() -> V,
 ) -> Response {
     let words = &visit.words.console;
-    let head = Head { title: format!("{title} · {}", words.title), description: None, bundle };
+    let head = Head {
+        title: format!("{title} · {}", words.title),
+        description: None,
+        bundle,
+    };
     render(visit, StatusCode::OK, head, || {
         let path = visit.here.split('?').next().unwrap_or_default();
         let links = [

@@ -8,7 +8,11 @@ use super::{
     super::{problem, shell::Bundle, visit::Visit},
     frame::{frame, panel_texts},
 };
-use crate::{AppState, api::admin_queue::Overview, islands::{PanelScope, QueuePanel}};
+use crate::{
+    AppState,
+    api::admin_queue::Overview,
+    islands::{PanelScope, QueuePanel},
+};
 
 /// `GET /admin`
 pub async fn admin(State(state): State<AppState>, mut visit: Visit) -> Response {

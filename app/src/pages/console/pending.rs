@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     AppState,
-    api::{ApiError, Listed, admin_queue::{Pending, pending_page}},
+    api::{
+        ApiError, Listed,
+        admin_queue::{Pending, pending_page},
+    },
     islands::PendingPanel,
     routes,
 };
@@ -33,11 +36,19 @@ fn view_of(state: &AppState, visit: &Visit, page: Listed<Pending>) -> Response {
     let lane = visit.query("lane").unwrap_or_default().to_owned();
     let after = visit.query("after").unwrap_or_default().to_owned();
     let snapshot = state.snapshot.borrow().clone();
-    let lanes: Vec<_> = snapshot.overview.lanes.iter().map(|lane| lane.lane.to_string()).collect();
+    let lanes: Vec<_> = snapshot
+        .overview
+        .lanes
+        .iter()
+        .map(|lane| lane.lane.to_string())
+        .collect();
     frame(visit, words.pending, Bundle::Console, || {
         let next = page.next.as_deref().map(|next| {
             let address = format!(
-                "{}?lane={}&after={}", routes::ADMIN_PENDING, routes::escape(&lane), routes::escape(next),
+                "{}?lane={}&after={}",
+                routes::ADMIN_PENDING,
+                routes::escape(&lane),
+                routes::escape(next),
             );
             view! { <p><a class="button quiet small" href=address>{words.panel.more}</a></p> }
         });

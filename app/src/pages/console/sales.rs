@@ -5,7 +5,11 @@ use leptos::{nonce::Nonce, prelude::*};
 use seckill::{NewVoucher, Role, VoucherForm, page::Page};
 
 use super::{
-    super::{problem, shell::{Bundle, notice}, visit::Visit},
+    super::{
+        problem,
+        shell::{Bundle, notice},
+        visit::Visit,
+    },
     frame::{confirmed, frame, outcome},
 };
 use crate::{
@@ -39,7 +43,12 @@ async fn load(state: &AppState, visit: &mut Visit) -> Result<Loaded, ApiError> {
     let page = Page::parse(visit.query("after"), None)?;
     let sales = state.shop.sales(&page).await?;
     let now_ms = state.snapshot.borrow().overview.at_ms;
-    Ok(Loaded { sales: sales.items, next: sales.next, role: user.role, complaint: complaint(visit, now_ms) })
+    Ok(Loaded {
+        sales: sales.items,
+        next: sales.next,
+        role: user.role,
+        complaint: complaint(visit, now_ms),
+    })
 }
 
 /// The values of a refused form are in the address; parsing them again finds the same
@@ -78,18 +87,30 @@ fn view_of(visit: &Visit, loaded: Loaded) -> Response {
             ("ended", sale.done_ended),
         ];
         let message = match &loaded.complaint {
-            Some(complaint) => {
-                Some(notice("bad", "warning", format!("{} {complaint}", sale.not_created)).into_any())
-            }
+            Some(complaint) => Some(
+                notice(
+                    "bad",
+                    "warning",
+                    format!("{} {complaint}", sale.not_created),
+                )
+                .into_any(),
+            ),
             None => outcome(visit, &done, sale.not_done),
         };
-        let empty = loaded.sales.is_empty().then(|| view! { <p class="empty">{sale.empty}</p> });
+        let empty = loaded
+            .sales
+            .is_empty()
+            .then(|| view! { <p class="empty">{sale.empty}</p> });
         let next = loaded.next.map(|next| {
             let address = format!("{}?after={}", routes::ADMIN_SALES, routes::escape(&next));
             view! { <p><a class="button quiet small" href=address>{panel.more}</a></p> }
         });
         let role = loaded.role;
-        let rows = loaded.sales.into_iter().map(|row| view_row(visit, row, role)).collect_view();
+        let rows = loaded
+            .sales
+            .into_iter()
+            .map(|row| view_row(visit, row, role))
+            .collect_view();
         let may_create = rank(role) >= rank(Role::Admin);
         view! {
             <h1>{words.sales}</h1>
@@ -120,8 +141,11 @@ fn view_row(visit: &Visit, row: seckill::Sale, role: Role) -> impl IntoView + us
     let words = &visit.words.console.sale;
     let id = row.voucher_id.to_string();
     let state = SaleState::from(row.state);
-    let (tone, icon, word) =
-        if row.loaded { ("ok", "check", words.yes) } else { ("warn", "hourglass", words.no) };
+    let (tone, icon, word) = if row.loaded {
+        ("ok", "check", words.yes)
+    } else {
+        ("warn", "hourglass", words.no)
+    };
     view! {
         <tr>
             <th scope="row">
@@ -145,7 +169,12 @@ fn view_row(visit: &Visit, row: seckill::Sale, role: Role) -> impl IntoView + us
 }
 
 /// Only what would not be refused: the functions check the role themselves.
-fn view_actions(visit: &Visit, id: &str, state: SaleState, role: Role) -> Option<impl IntoView + use<>> {
+fn view_actions(
+    visit: &Visit,
+    id: &str,
+    state: SaleState,
+    role: Role,
+) -> Option<impl IntoView + use<>> {
     let words = &visit.words.console.sale;
     let operates = rank(role) >= rank(Role::Operator) && state != SaleState::Ended;
     let id = id.to_owned();
@@ -207,12 +236,20 @@ fn view_form(visit: &Visit) -> impl IntoView + use<> {
             </div>
         }
     };
-    let number = Rule { required: true, min: Some("0"), step: Some("1"), ..Rule::default() };
+    let number = Rule {
+        required: true,
+        min: Some("0"),
+        step: Some("1"),
+        ..Rule::default()
+    };
     let zone = match visit.query("zone") {
         Some(zone) => zone.to_owned(),
         None => "Asia/Shanghai".to_owned(),
     };
-    let zones = ZONES.map(|zone| view! { <option value=zone></option> }).into_iter().collect_view();
+    let zones = ZONES
+        .map(|zone| view! { <option value=zone></option> })
+        .into_iter()
+        .collect_view();
     view! {
         <section class="new-sale" aria-labelledby="new-sale">
             <h2 id="new-sale">{words.new_title}</h2>
@@ -254,6 +291,12 @@ struct Rule {
 
 /// Zones that are offered; any other IANA name may be typed.
 const ZONES: [&str; 8] = [
-    "Asia/Shanghai", "Asia/Tokyo", "Asia/Singapore", "Asia/Kolkata", "UTC", "Europe/Berlin", "Europe/London",
+    "Asia/Shanghai",
+    "Asia/Tokyo",
+    "Asia/Singapore",
+    "Asia/Kolkata",
+    "UTC",
+    "Europe/Berlin",
+    "Europe/London",
     "America/New_York",
 ];
