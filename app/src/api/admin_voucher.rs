@@ -2,6 +2,10 @@
 //! hides what would be refused.
 
 #![expect(
+    clippy::too_many_arguments,
+    reason = "a form's fields are the function's arguments"
+)]
+#![expect(
     missing_docs,
     reason = "`#[server]` makes a struct of the arguments that each function describes"
 )]
