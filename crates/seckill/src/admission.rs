@@ -73,8 +73,7 @@ impl Purchase {
     }
 
     /// Decodes the reply of `admit.lua`; an unknown code is an error.
-    fn decode(reply: Value) -> Result<Self, Error> {
-        let parts = list(reply)?;
+    fn decode(parts: &[Value]) -> Result<Self, Error> {
         let part = |i: usize| parts.get(i).unwrap_or(&Value::Null);
         let order = |i| {
             let id = text(part(i)).parse();
@@ -117,12 +116,18 @@ impl Shop {
         voucher: VoucherId,
         trace: &str,
     ) -> Result<Purchase, Error> {
+        if !self.is_selling() {
+            return Err(Error::Unavailable("Redis has to be looked at first".into()));
+        }
         let lane = self.lane_of(voucher).await?;
         let proposed = self.ids().take(self.now_ms()).await?;
         let purchase = self.admit(lane, proposed, user, voucher, trace).await?;
         // On an error nobody knows whether the id is in use: it is not used again.
         if purchase.order_id() != Some(proposed) {
             self.ids().give_back(proposed);
+        }
+        if purchase == Purchase::NotLoaded && self.is_released(voucher).await? {
+            return Ok(Purchase::Ended);
         }
         Ok(purchase)
     }
@@ -149,7 +154,13 @@ impl Shop {
             voucher.to_string().into(),
             clean(trace).into(),
         ];
-        Purchase::decode(self.redis().eval(&ADMIT, keys, args).await?)
+        let parts = list(self.redis().eval(&ADMIT, keys, args).await?)?;
+        let purchase = Purchase::decode(&parts)?;
+        // Only an admission has a place.
+        if let Some(Ok(place)) = parts.get(4).map(text).map(|place| place.parse()) {
+            self.gate().saw(lane, place, voucher, user, proposed);
+        }
+        Ok(purchase)
     }
 }
 
@@ -169,9 +180,9 @@ mod tests {
 
     #[test]
     fn an_unknown_code_is_an_error() {
-        assert!(Purchase::decode(Value::Array(vec![7.into()])).is_err());
-        assert!(Purchase::decode(Value::Array(vec![])).is_err());
-        assert!(Purchase::decode(Value::Array(vec![0.into(), "".into()])).is_err());
+        assert!(Purchase::decode(&[7.into()]).is_err());
+        assert!(Purchase::decode(&[]).is_err());
+        assert!(Purchase::decode(&[0.into(), "".into()]).is_err());
     }
 
     #[test]

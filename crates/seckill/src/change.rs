@@ -10,6 +10,7 @@ use crate::ids::{UserId, VoucherId};
 use crate::redis::{list, number};
 use crate::scripts::APPLY;
 use crate::store::voucher::{self, Voucher};
+use crate::store::watch::audit_insert;
 use crate::vouchers::{MAX_STOCK, Sale};
 use crate::{Error, Shop};
 
@@ -148,7 +149,10 @@ impl Shop {
                 }
             } else if let Some(change) = due(&row, change, now_ms)? {
                 let rev = voucher::change_insert(&mut tx, id, change, request_id.as_deref(), by).await?;
+                let (subject, detail) = (format!("voucher {id}"), change.value.to_string());
+                audit_insert(&mut *tx, shop.now_ms(), by, change.kind.as_str(), &subject, &detail).await?;
                 tx.commit().await?;
+                crate::fail_point("change-after-row");
                 tracing::info!(voucher_id = %id, user_id = %by, rev, kind = change.kind.as_str(), value = change.value, "sale changed");
             } else {
                 tx.rollback().await?;

@@ -16,6 +16,7 @@ use crate::page::{Page, Paged};
 use crate::redis::number;
 use crate::scripts::{ACK, DISCARD, REPLAY};
 use crate::store::order::{Admitted, order_fail, order_written};
+use crate::store::watch::audit_insert;
 use crate::{Error, Shop};
 
 /// A dead letter as the console shows it. Ids are text: an entry may be broken.
@@ -155,9 +156,25 @@ impl Shop {
                 shop.replay_unwritten(at, &order).await?
             };
             tracing::info!(dead_letter = %at, user_id = %by, order_id = %order.order_id, ?settled, "dead letter replayed");
+            shop.audit_settled(by, "replay", at, settled).await?;
             Ok(settled)
         })
         .await
+    }
+
+    /// Writes down who settled a dead letter, and how.
+    async fn audit_settled(
+        &self,
+        by: UserId,
+        action: &str,
+        at: LaneEntry,
+        settled: Settled,
+    ) -> Result<(), Error> {
+        let (subject, detail) = (
+            format!("dead letter {at}"),
+            format!("{settled:?}").to_lowercase(),
+        );
+        audit_insert(self.pool(), self.now_ms(), by, action, &subject, &detail).await
     }
 
     async fn replay_unwritten(&self, at: LaneEntry, order: &Admitted) -> Result<Settled, Error> {
@@ -202,6 +219,7 @@ impl Shop {
                 // It can't have a mark, a row or a buyer: only the entry itself goes.
                 let _: i64 = shop.redis().client().xdel(shop.names().dead(at.lane), at.entry.to_string()).await?;
                 tracing::info!(dead_letter = %at, user_id = %by, "broken dead letter discarded");
+                shop.audit_settled(by, "discard", at, Settled::Discarded).await?;
                 return Ok(Settled::Discarded);
             };
             let settled = if shop.fail_row(&order, entry.field("reason")).await? {
@@ -211,6 +229,7 @@ impl Shop {
                 shop.settle_confirmed(at, &order).await?
             };
             tracing::info!(dead_letter = %at, user_id = %by, order_id = %order.order_id, ?settled, "dead letter discarded");
+            shop.audit_settled(by, "discard", at, settled).await?;
             Ok(settled)
         })
         .await

@@ -46,6 +46,19 @@ impl Shop {
         .await
     }
 
+    /// Loads a sale that Redis holds but that can't be trusted.
+    pub(crate) async fn load_anew(&self, id: VoucherId) -> Result<Loaded, Error> {
+        let shop = self.clone();
+        self.detached(async move {
+            let epoch = voucher_take_epoch(shop.pool(), id)
+                .await?
+                .ok_or(Error::NotFound)?;
+            crate::fail_point("load-after-epoch");
+            shop.load_under(id, epoch).await
+        })
+        .await
+    }
+
     /// Takes an epoch for an attempt, if the sale has to be loaded.
     ///
     /// Whether it has to is judged under the row's lock: an epoch that is taken stops every

@@ -2,8 +2,11 @@
 //!
 //! Sales that Redis lost, or never got, are loaded; loads and changes that a crash left half
 //! done are finished; marks without an entry get a new one; and each sale's rows are held
-//! against its counters. One process at a time does it, to save work; two at once do no harm.
+//! against its counters. Where they can't both be right, the sale is closed and loaded anew,
+//! and an admin resumes it. Nothing else is repaired without an admin's word. One process at a
+//! time does it, to save work; two at once do no harm.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use fred::types::Value;
@@ -11,10 +14,12 @@ use fred::types::Value;
 use crate::ids::{Lane, VoucherId};
 use crate::mark::order_field;
 use crate::preload::Loaded;
-use crate::redis::{count, list, text};
-use crate::scripts::RESTORE;
+use crate::redis::{count, list, number, text};
+use crate::reports::Report;
+use crate::scripts::{RELEASE, RESTORE};
 use crate::store::order::order_count;
-use crate::store::voucher::Voucher;
+use crate::store::voucher::{Voucher, voucher_releasable, voucher_released};
+use crate::store::watch::report_insert;
 use crate::vouchers::LiveSale;
 use crate::{Error, Shop, lock};
 
@@ -23,6 +28,8 @@ const LOCK: &str = "reconcile";
 const LEASE: Duration = Duration::from_secs(10);
 /// Marks looked at in one script call.
 const CHUNK: u32 = 500;
+/// How often a sale in balance is reported.
+const REPORT_MS: i64 = 60_000;
 
 /// What a step did.
 #[derive(Debug, Default)]
@@ -35,16 +42,28 @@ pub struct Reconciled {
     pub applied: u32,
     /// Marks that got a new entry.
     pub restored: u64,
-    /// Sales whose rows do not agree with their counters.
+    /// Sales whose rows and counters can't both be right.
     pub drift: Vec<VoucherId>,
+    /// Ended sales whose memory was freed.
+    pub released: Vec<VoucherId>,
     /// Another process does it.
     pub skipped: bool,
+}
+
+/// What was last reported of a sale.
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
+    at_ms: i64,
+    drift: bool,
+    /// The epoch under which the sale was closed for drift: it is not loaded anew again.
+    closed: Option<i64>,
 }
 
 /// The reconciler of a process.
 pub struct Reconciler {
     shop: Shop,
     owner: String,
+    told: HashMap<VoucherId, Told>,
 }
 
 impl Reconciler {
@@ -53,6 +72,7 @@ impl Reconciler {
         Self {
             shop: shop.clone(),
             owner: lock::owner(),
+            told: HashMap::new(),
         }
     }
 
@@ -62,16 +82,18 @@ impl Reconciler {
     /// `Unavailable` when either store can't be asked; what was done is done, the next round goes on.
     pub async fn step(&mut self) -> Result<Reconciled, Error> {
         let mut done = Reconciled::default();
-        if !self.shop.lock(LOCK, &self.owner, LEASE).await? {
+        if !self.hold_lock().await? {
             done.skipped = true;
             return Ok(done);
         }
         for voucher in self.shop.held(self.shop.now_ms()).await? {
             self.sale(&voucher, &mut done).await?;
+            self.hold_lock().await?;
         }
         for lane in self.shop.lanes().await? {
             done.restored += self.restore(lane).await?;
         }
+        self.release(&mut done).await?;
         Ok(done)
     }
 
@@ -82,54 +104,146 @@ impl Reconciler {
         }
     }
 
-    async fn sale(&self, voucher: &Voucher, done: &mut Reconciled) -> Result<(), Error> {
-        let (shop, id) = (&self.shop, voucher.voucher_id);
+    async fn hold_lock(&self) -> Result<bool, Error> {
+        self.shop.lock(LOCK, &self.owner, LEASE).await
+    }
+
+    async fn sale(&mut self, voucher: &Voucher, done: &mut Reconciled) -> Result<(), Error> {
+        let (shop, id) = (self.shop.clone(), voucher.voucher_id);
         let live = shop.live(voucher).await?.sale;
         let Some(live) = live.filter(|live| live.whole && live.epoch == voucher.loaded_epoch)
         else {
             if shop.load(id).await? == Loaded::Written {
                 done.loaded.push(id);
+                self.report(voucher, "loaded").await?;
             }
             return Ok(());
         };
         if live.loading {
             if shop.finish(voucher, live.epoch).await? {
                 done.finished.push(id);
+                self.report(voucher, "finished").await?;
             }
             return Ok(());
         }
         if live.rev < voucher.rev {
-            done.applied += shop.apply_changes(voucher).await?;
+            let applied = shop.apply_changes(voucher).await?;
+            done.applied += applied;
+            if applied > 0 {
+                self.report(voucher, "applied").await?;
+            }
             return Ok(());
         }
-        if self.drifts(voucher, &live).await? {
+        let Some(report) = self.weigh(voucher, &live).await? else {
+            return Ok(());
+        };
+        if report.drift {
             done.drift.push(id);
+            return self.drifted(voucher, report).await;
+        }
+        let told = self.told.entry(id).or_default();
+        if told.drift {
+            tracing::info!(voucher_id = %id, "in balance again");
+        }
+        if told.drift || report.at_ms - told.at_ms >= REPORT_MS {
+            *told = Told {
+                at_ms: report.at_ms,
+                drift: false,
+                closed: told.closed,
+            };
+            report_insert(shop.pool(), &report).await?;
         }
         Ok(())
     }
 
-    /// Whether the rows lie outside what the counters allow: *acked* read before the rows are
-    /// counted, *acked + in flight + dead* read after. It holds at any time, under full load.
-    async fn drifts(&self, voucher: &Voucher, before: &LiveSale) -> Result<bool, Error> {
+    /// Rows against counters: *acked* read before the rows are counted, *acked + in flight +
+    /// dead* read after. It holds at any time, under full load. None when the sale was loaded meanwhile.
+    async fn weigh(&self, voucher: &Voucher, before: &LiveSale) -> Result<Option<Report>, Error> {
         let rows = order_count(self.shop.pool(), voucher.voucher_id).await?;
         let Some(after) = self.shop.live(voucher).await?.sale else {
-            return Ok(false);
+            return Ok(None);
         };
-        if after.epoch != before.epoch || !after.whole || after.loading {
-            return Ok(false);
+        if after.epoch != before.epoch || !after.loaded() {
+            return Ok(None);
         }
-        let sum = after.stock + after.in_flight + after.dead + after.acked;
-        let drifts = rows < before.acked
+        let drift = rows < before.acked
             || rows > after.acked + after.in_flight + after.dead
-            || sum != after.total
+            || after.stock + after.in_flight + after.dead + after.acked != after.total
             || after.stock < 0;
-        if drifts {
-            tracing::error!(
-                voucher_id = %voucher.voucher_id, rows, acked_before = before.acked, acked = after.acked,
-                in_flight = after.in_flight, dead = after.dead, left = after.stock, total = after.total, "drift"
-            );
+        Ok(Some(Report {
+            drift,
+            ..self.report_of(voucher, rows, &after)
+        }))
+    }
+
+    fn report_of(&self, voucher: &Voucher, rows: i64, live: &LiveSale) -> Report {
+        Report {
+            report_id: 0,
+            at_ms: self.shop.now_ms(),
+            voucher_id: voucher.voucher_id,
+            epoch: live.epoch,
+            rows,
+            total: live.total,
+            left: live.stock,
+            in_flight: live.in_flight,
+            dead: live.dead,
+            acked: live.acked,
+            drift: false,
+            action: String::new(),
         }
-        Ok(drifts)
+    }
+
+    /// Reports what was done to a sale, with its figures after it.
+    async fn report(&self, voucher: &Voucher, action: &str) -> Result<(), Error> {
+        let rows = order_count(self.shop.pool(), voucher.voucher_id).await?;
+        let Some(live) = self.shop.live(voucher).await?.sale else {
+            return Ok(());
+        };
+        let report = Report {
+            action: action.to_owned(),
+            ..self.report_of(voucher, rows, &live)
+        };
+        report_insert(self.shop.pool(), &report).await
+    }
+
+    /// Closes a sale that drifts, once for each of its epochs: what drifts after a load is not
+    /// mended by another.
+    async fn drifted(&mut self, voucher: &Voucher, report: Report) -> Result<(), Error> {
+        let told = self
+            .told
+            .get(&voucher.voucher_id)
+            .copied()
+            .unwrap_or_default();
+        let close = told.closed != Some(report.epoch);
+        if !told.drift || close || report.at_ms - told.at_ms >= REPORT_MS {
+            tracing::error!(
+                voucher_id = %voucher.voucher_id, rows = report.rows, acked = report.acked, in_flight = report.in_flight,
+                dead = report.dead, left = report.left, total = report.total, "drift"
+            );
+            let action = if close { "closed" } else { "" };
+            report_insert(
+                self.shop.pool(),
+                &Report {
+                    action: action.into(),
+                    ..report.clone()
+                },
+            )
+            .await?;
+        }
+        let mut closed = told.closed;
+        if close {
+            self.shop.distrust(voucher).await?;
+            closed = self.shop.live(voucher).await?.sale.map(|live| live.epoch);
+        }
+        self.told.insert(
+            voucher.voucher_id,
+            Told {
+                at_ms: report.at_ms,
+                drift: true,
+                closed,
+            },
+        );
+        Ok(())
     }
 
     /// Gives every mark of a lane whose entry is gone a new one.
@@ -147,19 +261,45 @@ impl Reconciler {
                 .filter_map(|pair| order_field(&text(&pair[0])))
                 .map(|id| id.to_string().into())
                 .collect();
-            if !orders.is_empty() {
-                let keys = vec![names.orders(lane), inflight.clone(), names.dead(lane)];
-                let reply = list(shop.redis().eval(&RESTORE, keys, orders).await?)?;
-                let sum: Result<Vec<u64>, Error> = reply.iter().map(count).collect();
-                let sum: u64 = sum?.iter().sum();
-                if sum > 0 {
-                    tracing::error!(%lane, marks = sum, "marks without an entry were given a new one");
-                }
-                restored += sum;
+            for chunk in orders.chunks(CHUNK as usize) {
+                restored += self.restore_marks(lane, chunk.to_vec()).await?;
             }
             if cursor == "0" || cursor.is_empty() {
                 return Ok(restored);
             }
         }
+    }
+
+    async fn restore_marks(&self, lane: Lane, orders: Vec<Value>) -> Result<u64, Error> {
+        let names = self.shop.names();
+        let keys = vec![names.orders(lane), names.inflight(lane), names.dead(lane)];
+        let reply = list(self.shop.redis().eval(&RESTORE, keys, orders).await?)?;
+        let sum: Result<Vec<u64>, Error> = reply.iter().map(count).collect();
+        let sum: u64 = sum?.iter().sum();
+        if sum > 0 {
+            tracing::error!(%lane, marks = sum, "marks without an entry were given a new one");
+        }
+        Ok(sum)
+    }
+
+    /// Frees the memory of sales that ended long ago and have nothing in flight.
+    async fn release(&self, done: &mut Reconciled) -> Result<(), Error> {
+        let (shop, names) = (&self.shop, self.shop.names());
+        let old_ms = shop.now_ms() - shop.hold_after_end_ms();
+        for voucher in voucher_releasable(shop.pool(), old_ms).await? {
+            let (lane, id) = (voucher.lane, voucher.voucher_id);
+            let keys = vec![
+                names.sale(lane, id),
+                names.buyers(lane, id),
+                names.inflight(lane),
+            ];
+            let args = vec![id.to_string().into(), old_ms.into()];
+            if number(&shop.redis().eval(&RELEASE, keys, args).await?)? == 1 {
+                voucher_released(shop.pool(), id).await?;
+                tracing::info!(voucher_id = %id, "the memory of an ended sale was freed");
+                done.released.push(id);
+            }
+        }
+        Ok(())
     }
 }

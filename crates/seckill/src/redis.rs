@@ -80,6 +80,11 @@ impl Redis {
         self.pool.next_connected().with_options(&self.options)
     }
 
+    /// Every connection, to watch it.
+    pub(crate) fn clients(&self) -> &[Client] {
+        self.pool.clients()
+    }
+
     /// Waits until a connection is there, at most this long.
     pub(crate) async fn wait(&self, limit: Duration) -> Result<(), Error> {
         match tokio::time::timeout(limit, self.pool.wait_for_connect()).await {

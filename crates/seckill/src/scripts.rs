@@ -75,6 +75,10 @@ scripts! {
     LIMIT = "limit";
     /// Takes or renews a lease lock.
     LOCK = "lock";
+    /// Stops a sale at once.
+    CLOSE = "close";
+    /// Frees the memory of an ended sale.
+    RELEASE = "release";
     /// Gives a lease lock back.
     UNLOCK = "unlock";
 }

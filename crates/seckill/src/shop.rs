@@ -1,7 +1,7 @@
 //! [`Shop`]: the connections and what every function of the domain needs.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use fred::interfaces::ClientLike;
@@ -9,6 +9,7 @@ use sqlx::PgPool;
 
 use crate::catalog::Catalog;
 use crate::clock::{SharedClock, SystemClock};
+use crate::gate::{self, Gate};
 use crate::ids::Lane;
 use crate::names::{self, Names};
 use crate::redis::Redis;
@@ -37,6 +38,8 @@ pub struct ShopConfig {
     pub buy_timeout: Duration,
     /// How long after its end a sale stays in Redis.
     pub hold_after_end: Duration,
+    /// Decide although Redis can't keep the promise.
+    pub allow_unsafe: bool,
     /// The process' clock.
     pub clock: SharedClock,
 }
@@ -54,6 +57,7 @@ impl ShopConfig {
             id_block: 1_000,
             buy_timeout: Duration::from_secs(2),
             hold_after_end: Duration::from_secs(24 * 3_600),
+            allow_unsafe: false,
             clock: Arc::new(SystemClock),
         }
     }
@@ -77,13 +81,20 @@ pub enum OpenError {
 #[derive(Clone)]
 pub struct Shop(Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     config: ShopConfig,
     names: Names,
     redis: Redis,
     pool: PgPool,
     ids: Arc<Sequence>,
     catalog: Catalog,
+    gate: Arc<Gate>,
+}
+
+impl Inner {
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
 }
 
 impl Shop {
@@ -102,14 +113,17 @@ impl Shop {
         )
         .map_err(OpenError::RedisUrl)?;
         let ids = Arc::new(Sequence::new(redis.clone(), names.clone(), config.id_block));
-        Ok(Self(Arc::new(Inner {
+        let shop = Self(Arc::new(Inner {
             config,
             names,
             redis,
             pool,
             ids,
             catalog: Catalog::default(),
-        })))
+            gate: Arc::new(Gate::new()),
+        }));
+        gate::watch(&shop);
+        Ok(shop)
     }
 
     /// Closes every connection.
@@ -240,6 +254,19 @@ impl Shop {
 
     pub(crate) fn catalog(&self) -> &Catalog {
         &self.0.catalog
+    }
+
+    pub(crate) fn gate(&self) -> Arc<Gate> {
+        Arc::clone(&self.0.gate)
+    }
+
+    /// The shop without keeping it.
+    pub(crate) fn weak(&self) -> Weak<Inner> {
+        Arc::downgrade(&self.0)
+    }
+
+    pub(crate) fn of(inner: Arc<Inner>) -> Self {
+        Self(inner)
     }
 
     pub(crate) fn lane_count(&self) -> u16 {

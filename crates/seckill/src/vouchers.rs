@@ -7,12 +7,13 @@ use crate::page::{Page, Paged};
 use crate::redis::{list, number, text};
 use crate::scripts::SALE;
 use crate::store::voucher::{self, Voucher};
+use crate::store::watch::audit_insert;
 use crate::{Error, Shop, window};
 
 /// The most units of one sale.
 pub const MAX_STOCK: i64 = 10_000_000;
 /// The highest price, in cents.
-const MAX_CENTS: i64 = 100_000_000_00;
+const MAX_CENTS: i64 = 10_000_000_000;
 /// The longest title and subtitle, in characters; rules may be longer.
 const MAX_TITLE: usize = 120;
 const MAX_RULES: usize = 4_000;
@@ -306,9 +307,21 @@ impl Shop {
         Ok(self.merged(&row, live))
     }
 
+    /// Whether Redis need not hold this sale any more: it ended long ago.
+    pub(crate) async fn is_released(&self, id: VoucherId) -> Result<bool, Error> {
+        let known = self.voucher(id).await?;
+        Ok(known.end_ms + self.hold_after_end_ms() <= self.now_ms())
+    }
+
     fn merged(&self, row: &Voucher, live: Result<Live, Error>) -> Sale {
         match live {
-            Ok(live) => merge(row, live.sale.as_ref(), live.now_ms),
+            Ok(live) => {
+                let mut sale = merge(row, live.sale.as_ref(), live.now_ms);
+                if !sale.loaded && row.end_ms + self.hold_after_end_ms() <= live.now_ms {
+                    sale.state = SaleState::Ended;
+                }
+                sale
+            }
             Err(error) => {
                 tracing::debug!(%error, voucher_id = %row.voucher_id, "a sale is shown without Redis");
                 merge(row, None, self.now_ms())
@@ -344,7 +357,12 @@ impl Shop {
     pub async fn create_voucher(&self, by: UserId, new: NewVoucher) -> Result<Sale, Error> {
         let shop = self.clone();
         self.detached(async move {
-            let id = voucher::voucher_insert(shop.pool(), shop.lane_count(), by, &new).await?;
+            let mut tx = shop.pool().begin().await?;
+            let id = voucher::voucher_insert(&mut *tx, shop.lane_count(), by, &new).await?;
+            let subject = format!("voucher {id}");
+            audit_insert(&mut *tx, shop.now_ms(), by, "create", &subject, &new.stock.to_string()).await?;
+            tx.commit().await?;
+            crate::fail_point("create-after-row");
             tracing::info!(voucher_id = %id, user_id = %by, stock = new.stock, "voucher created");
             if let Err(error) = shop.load(id).await {
                 tracing::warn!(%error, voucher_id = %id, "preload failed; the reconciler will repeat it");

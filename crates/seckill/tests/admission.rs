@@ -311,7 +311,7 @@ async fn a_process_that_never_met_the_voucher_sells_while_postgresql_is_away() {
     config.database_url = "postgres://nobody@127.0.0.1:1/nowhere".into();
     let other = seckill::Shop::open(config).await.expect("valid settings");
     other
-        .wait_for_redis(testkit::DEADLINE)
+        .wait_until_selling(testkit::DEADLINE)
         .await
         .expect("Redis answers");
     let answer = other.buy(buyer.user_id, sale.voucher_id, "").await;

@@ -239,6 +239,94 @@ async fn a_sale_created_while_the_reconciler_runs_is_never_closed_by_it() {
     let ((), made) = tokio::join!(reconcile, create);
     stage.reconcile().await;
     for id in made {
-        assert_eq!(stage.shop.sale(id).await.expect("the sale").state, SaleState::Open);
+        assert_eq!(
+            stage.shop.sale(id).await.expect("the sale").state,
+            SaleState::Open
+        );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sale_that_drifts_is_closed_reported_and_resumed_by_an_admin() {
+    let stage = Stage::new().await;
+    let sale = stage.open_sale(10).await;
+    let id = sale.voucher_id;
+    buy(&stage, id, 3).await;
+    stage.drain().await;
+    // A unit that vanished without an order.
+    stage
+        .redis_command(&["HINCRBY", &stage.key(&format!("sale:{id}")), "stock", "-1"])
+        .await;
+    let mut reconciler = Reconciler::new(&stage.shop);
+    assert_eq!(reconciler.step().await.expect("a round").drift, [id]);
+    assert_eq!(buy(&stage, id, 1).await, [Purchase::Paused]);
+    assert_eq!(
+        reconciler.step().await.expect("a round").drift,
+        [],
+        "loaded anew it is in balance"
+    );
+    let by = stage.admin().await.user_id;
+    stage.shop.resume(by, id).await.expect("resumed");
+    assert!(matches!(
+        buy(&stage, id, 1).await[0],
+        Purchase::Admitted { .. }
+    ));
+    let reports = stage
+        .shop
+        .reports(Some(id), &seckill::Page::first())
+        .await
+        .expect("listed")
+        .items;
+    assert!(
+        reports
+            .iter()
+            .any(|report| report.drift && report.action == "closed"),
+        "{reports:?}"
+    );
+    let audit = stage
+        .shop
+        .audit_log(&seckill::Page::first())
+        .await
+        .expect("listed")
+        .items;
+    assert_eq!(
+        audit
+            .iter()
+            .map(|entry| entry.action.as_str())
+            .collect::<Vec<_>>(),
+        ["resume", "create"]
+    );
+    stage.drain().await;
+    stage.assert_balanced(id).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ended_sale_frees_its_memory_only_when_nothing_is_in_flight() {
+    let stage =
+        Stage::with(|config| config.hold_after_end = std::time::Duration::from_millis(1)).await;
+    let sale = stage.sale_between(5, -1_000, 1_000).await;
+    let id = sale.voucher_id;
+    buy(&stage, id, 1).await;
+    testkit::eventually("the end", || async {
+        (stage.shop.sale(id).await.expect("the sale").state == SaleState::Ended).then_some(())
+    })
+    .await;
+    let mut reconciler = Reconciler::new(&stage.shop);
+    assert_eq!(reconciler.step().await.expect("a round").released, []);
+    stage.drain().await;
+    assert_eq!(reconciler.step().await.expect("a round").released, [id]);
+    assert_eq!(reconciler.step().await.expect("a round").released, []);
+    let left = stage
+        .redis_command(&[
+            "EXISTS",
+            &stage.key(&format!("sale:{id}")),
+            &stage.key(&format!("buyers:{id}")),
+        ])
+        .await;
+    assert_eq!(left.as_i64(), Some(0));
+    assert_eq!(buy(&stage, id, 1).await, [Purchase::Ended]);
+    assert_eq!(
+        stage.shop.sale(id).await.expect("the sale").state,
+        SaleState::Ended
+    );
 }

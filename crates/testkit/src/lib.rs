@@ -119,6 +119,9 @@ impl Stage {
             .await
             .expect("the test Redis answers");
         shop.migrate().await.expect("the migrations run");
+        shop.wait_until_selling(DEADLINE)
+            .await
+            .expect("the ground is safe");
         let redis = Builder::from_config(Config::from_url(&config.redis_url).expect("a Redis URL"))
             .build()
             .expect("a client");
@@ -140,9 +143,9 @@ impl Stage {
         let shop = Shop::open(self.config.clone())
             .await
             .expect("valid settings");
-        shop.wait_for_redis(DEADLINE)
+        shop.wait_until_selling(DEADLINE)
             .await
-            .expect("the test Redis answers");
+            .expect("the ground is safe");
         shop
     }
 

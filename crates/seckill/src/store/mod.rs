@@ -5,6 +5,7 @@
 pub(crate) mod account;
 pub(crate) mod order;
 pub(crate) mod voucher;
+pub(crate) mod watch;
 
 use std::str::FromStr;
 use std::time::Duration;

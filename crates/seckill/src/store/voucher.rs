@@ -178,6 +178,36 @@ pub(crate) async fn voucher_held(
     .collect()
 }
 
+/// Vouchers whose sale ended before this time and that Redis may still hold.
+pub(crate) async fn voucher_releasable(
+    on: impl PgExecutor<'_>,
+    end_before_ms: i64,
+) -> Result<Vec<Voucher>, Error> {
+    sqlx::query_as!(
+        Row,
+        "select voucher_id, lane, title, subtitle, rules, pay_cents, value_cents, total, stock, begin_ms, end_ms,
+                epoch, loaded_epoch, rev, paused
+         from voucher where end_ms <= $1 and not released order by voucher_id limit 100",
+        end_before_ms
+    )
+    .fetch_all(on)
+    .await?
+    .into_iter()
+    .map(Voucher::try_from)
+    .collect()
+}
+
+/// Notes that Redis does not hold a sale any more.
+pub(crate) async fn voucher_released(on: impl PgExecutor<'_>, id: VoucherId) -> Result<(), Error> {
+    sqlx::query!(
+        "update voucher set released = true where voucher_id = $1",
+        id.get()
+    )
+    .execute(on)
+    .await?;
+    Ok(())
+}
+
 /// The lanes that vouchers belong to.
 pub(crate) async fn voucher_lanes(on: impl PgExecutor<'_>) -> Result<Vec<Lane>, Error> {
     let rows = sqlx::query_scalar!("select distinct lane from voucher order by lane")

@@ -1,0 +1,281 @@
+//! The gate: after a disturbance a process decides nothing until it has looked.
+//!
+//! A Redis that comes back may be another one: a replica, one without persistence, one that
+//! lost its last writes. Every lost or new connection closes the gate of this process; it
+//! opens when the ground is safe, the streams are not behind what this process saw, its own
+//! last admissions are still there, and every sale has the changes its row has. What is
+//! behind is distrusted: closed, and loaded anew under another epoch, until an admin resumes it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use fred::interfaces::{EventInterface, HashesInterface, StreamsInterface};
+use fred::types::Value;
+use tokio::sync::Notify;
+
+use crate::ids::{EntryId, Lane, OrderId, UserId, VoucherId};
+use crate::orders::OrderState;
+use crate::redis::{list, text};
+use crate::scripts::CLOSE;
+use crate::shop::Inner;
+use crate::store::order::order_written;
+use crate::store::voucher::Voucher;
+use crate::{Error, Shop};
+
+/// Pause between two looks while Redis or PostgreSQL can't be asked, or the ground is unsafe.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The last admission that this process was told of in a lane.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    place: EntryId,
+    voucher: VoucherId,
+    user: UserId,
+    order: OrderId,
+}
+
+/// Whether this process may decide, and what it remembers to judge that by.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// Disturbances so far, from 1: a process that was never connected has not looked yet.
+    disturbed: AtomicU64,
+    /// The disturbance after which it has looked.
+    looked: AtomicU64,
+    changed: Notify,
+    seen: Mutex<HashMap<Lane, Seen>>,
+    /// How often something was behind.
+    alarms: AtomicU64,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self {
+            disturbed: AtomicU64::new(1),
+            ..Self::default()
+        }
+    }
+
+    /// Whether this process may decide.
+    pub(crate) fn is_open(&self) -> bool {
+        self.looked.load(Ordering::Acquire) == self.disturbed.load(Ordering::Acquire)
+    }
+
+    fn disturb(&self) {
+        self.disturbed.fetch_add(1, Ordering::AcqRel);
+        self.changed.notify_waiters();
+        self.changed.notify_one();
+    }
+
+    /// Remembers an admission.
+    pub(crate) fn saw(
+        &self,
+        lane: Lane,
+        place: EntryId,
+        voucher: VoucherId,
+        user: UserId,
+        order: OrderId,
+    ) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = seen.get(&lane).is_none_or(|before| before.place < place);
+        if newest {
+            seen.insert(
+                lane,
+                Seen {
+                    place,
+                    voucher,
+                    user,
+                    order,
+                },
+            );
+        }
+    }
+
+    fn forget(&self, lane: Lane) {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&lane);
+    }
+
+    fn remembered(&self) -> Vec<(Lane, Seen)> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.iter().map(|(lane, seen)| (*lane, *seen)).collect()
+    }
+}
+
+/// Watches the connections and opens the gate after each disturbance, until the shop is gone.
+pub(crate) fn watch(shop: &Shop) {
+    for client in shop.redis().clients() {
+        let (mut lost, mut made) = (client.error_rx(), client.reconnect_rx());
+        let inner: Weak<Inner> = shop.weak();
+        tokio::spawn(async move {
+            loop {
+                // An event that was missed was an event.
+                let more = tokio::select! {
+                    event = lost.recv() => !matches!(event, Err(tokio::sync::broadcast::error::RecvError::Closed)),
+                    event = made.recv() => !matches!(event, Err(tokio::sync::broadcast::error::RecvError::Closed)),
+                };
+                let Some(inner) = inner.upgrade() else { return };
+                if !more {
+                    return;
+                }
+                inner.gate().disturb();
+            }
+        });
+    }
+    let inner: Weak<Inner> = shop.weak();
+    tokio::spawn(async move {
+        let mut told = String::new();
+        loop {
+            let Some(strong) = inner.upgrade() else {
+                return;
+            };
+            let shop = Shop::of(strong);
+            let gate = shop.gate();
+            if gate.is_open() {
+                let (gate, shop_weak) = (Arc::clone(&gate), shop.weak());
+                drop(shop);
+                // Looks up now and then whether the shop is still there.
+                let _ = tokio::time::timeout(Duration::from_secs(1), gate.changed.notified()).await;
+                if shop_weak.strong_count() == 0 {
+                    return;
+                }
+                continue;
+            }
+            let disturbance = gate.disturbed.load(Ordering::Acquire);
+            match shop.look().await {
+                Ok(()) => {
+                    gate.looked.store(disturbance, Ordering::Release);
+                    if !told.is_empty() {
+                        tracing::info!("selling again");
+                        told.clear();
+                    }
+                    gate.changed.notify_waiters();
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    if why != told {
+                        tracing::warn!(%error, "not selling until Redis was looked at");
+                        told = why;
+                    }
+                    drop(shop);
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    });
+}
+
+impl Shop {
+    /// Whether this process decides about purchases now.
+    pub fn is_selling(&self) -> bool {
+        self.gate().is_open()
+    }
+
+    /// How often this process found Redis behind what it had seen.
+    pub fn alarms(&self) -> u64 {
+        self.gate().alarms.load(Ordering::Relaxed)
+    }
+
+    /// Waits until this process decides about purchases, at most this long.
+    ///
+    /// # Errors
+    /// `Unavailable` when it does not by then.
+    pub async fn wait_until_selling(&self, limit: Duration) -> Result<(), Error> {
+        let gate = self.gate();
+        let open = async {
+            while !gate.is_open() {
+                let _ =
+                    tokio::time::timeout(Duration::from_millis(20), gate.changed.notified()).await;
+            }
+        };
+        tokio::time::timeout(limit, open)
+            .await
+            .map_err(|late| Error::Unavailable(late.into()))
+    }
+
+    /// Looks whether Redis is what this process takes it for; distrusts what is behind.
+    async fn look(&self) -> Result<(), Error> {
+        if !self.config().allow_unsafe {
+            let findings = self.redis_ground().await?;
+            if let Some(finding) = findings.first() {
+                return Err(Error::Unavailable(finding.what.clone().into()));
+            }
+        }
+        let remembered = self.gate().remembered();
+        let known_nothing = remembered.is_empty();
+        for (lane, seen) in remembered {
+            if let Some(why) = self.behind(lane, &seen).await? {
+                tracing::error!(%lane, why, "ALARM: Redis is behind what this process saw; its sales are closed");
+                for voucher in self
+                    .held(self.now_ms())
+                    .await?
+                    .iter()
+                    .filter(|voucher| voucher.lane == lane)
+                {
+                    self.distrust(voucher).await?;
+                }
+                self.gate().alarms.fetch_add(1, Ordering::Relaxed);
+                self.gate().forget(lane);
+            }
+        }
+        let held = match self.held(self.now_ms()).await {
+            // A process that has seen nothing has nothing to compare; buying works without PostgreSQL.
+            Err(Error::Unavailable(_)) if known_nothing => return Ok(()),
+            held => held?,
+        };
+        for voucher in held {
+            self.apply_changes(&voucher).await?;
+        }
+        Ok(())
+    }
+
+    /// In what a lane is behind; none when it is not.
+    async fn behind(&self, lane: Lane, seen: &Seen) -> Result<Option<&'static str>, Error> {
+        let client = self.redis().client();
+        let info: Result<Value, _> = client
+            .xinfo_stream(self.names().orders(lane), false, None)
+            .await;
+        let newest: Option<EntryId> = match info {
+            Ok(info) => last_generated(info)?,
+            Err(error) if error.details().contains("no such key") => None,
+            Err(error) => return Err(error.into()),
+        };
+        if newest.is_none_or(|newest| newest < seen.place) {
+            return Ok(Some("the stream's last id lies before an admission"));
+        }
+        let buyers = self.names().buyers(lane, seen.voucher);
+        let holds: Option<String> = client.hget(buyers, seen.user.to_string()).await?;
+        if holds.as_deref() == Some(seen.order.to_string().as_str()) {
+            return Ok(None);
+        }
+        let rows = order_written(self.pool(), &[seen.order.get()]).await?;
+        let failed = rows.iter().any(|row| row.state == OrderState::Failed);
+        Ok((!failed).then_some("the last admission is not among the buyers"))
+    }
+
+    /// Closes a sale at once and loads it anew under another epoch; an admin resumes it.
+    pub(crate) async fn distrust(&self, voucher: &Voucher) -> Result<(), Error> {
+        let keys = vec![self.names().sale(voucher.lane, voucher.voucher_id)];
+        self.redis().eval(&CLOSE, keys, Vec::new()).await?;
+        self.load_anew(voucher.voucher_id).await?;
+        Ok(())
+    }
+}
+
+fn last_generated(info: Value) -> Result<Option<EntryId>, Error> {
+    let parts = match info {
+        Value::Map(map) => map
+            .inner()
+            .into_iter()
+            .flat_map(|(key, value)| [key.into(), value])
+            .collect(),
+        other => list(other)?,
+    };
+    let found = parts
+        .chunks_exact(2)
+        .find(|pair| text(&pair[0]) == "last-generated-id");
+    Ok(found.and_then(|pair| text(&pair[1]).parse().ok()))
+}

@@ -1,0 +1,88 @@
+//! The reconciler's reports, and the log of what operators did.
+
+use crate::ids::{UserId, VoucherId};
+use crate::page::{Page, Paged};
+use crate::store::watch::{audit_page, report_page};
+use crate::{Error, Shop};
+
+/// What the reconciler found about a sale.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Its id; 0 before it is written.
+    pub report_id: i64,
+    /// When, in milliseconds.
+    pub at_ms: i64,
+    /// Which sale.
+    pub voucher_id: VoucherId,
+    /// The load that the counters belong to.
+    pub epoch: i64,
+    /// Live rows, counted between two readings of the counters.
+    pub rows: i64,
+    /// Units put on sale.
+    pub total: i64,
+    /// Units left.
+    pub left: i64,
+    /// Admitted, not yet confirmed.
+    pub in_flight: i64,
+    /// Dead letters.
+    pub dead: i64,
+    /// Acknowledged rows.
+    pub acked: i64,
+    /// Whether rows and counters can't both be right.
+    pub drift: bool,
+    /// What was done: `loaded`, `finished`, `applied`, `closed`, `released`; empty when nothing was.
+    pub action: String,
+}
+
+/// Something an operator did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// Its id.
+    pub audit_id: i64,
+    /// When, in milliseconds.
+    pub at_ms: i64,
+    /// Who.
+    pub user_id: UserId,
+    /// Their name.
+    pub username: String,
+    /// What: `create`, `stock`, `pause`, `resume`, `end`, `replay`, `discard`.
+    pub action: String,
+    /// To what: `voucher 7`, `dead letter 0:1-1`.
+    pub subject: String,
+    /// With what result or value.
+    pub detail: String,
+}
+
+impl Shop {
+    /// The reconciler's reports, newest first, of one sale or of all.
+    ///
+    /// # Errors
+    /// `Invalid` for a cursor that is none; `Unavailable` when PostgreSQL can't be asked.
+    pub async fn reports(
+        &self,
+        voucher: Option<VoucherId>,
+        page: &Page,
+    ) -> Result<Paged<Report>, Error> {
+        let reports = report_page(
+            self.pool(),
+            voucher,
+            page.cursor()?,
+            i64::from(page.limit) + 1,
+        )
+        .await?;
+        Ok(Paged::cut(reports, page, |report| {
+            report.report_id.to_string()
+        }))
+    }
+
+    /// What operators did, newest first.
+    ///
+    /// # Errors
+    /// As for [`Shop::reports`].
+    pub async fn audit_log(&self, page: &Page) -> Result<Paged<AuditEntry>, Error> {
+        let entries = audit_page(self.pool(), page.cursor()?, i64::from(page.limit) + 1).await?;
+        Ok(Paged::cut(entries, page, |entry| {
+            entry.audit_id.to_string()
+        }))
+    }
+}

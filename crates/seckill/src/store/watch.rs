@@ -1,0 +1,123 @@
+//! Statements about `reconcile_report` and `audit_log`.
+
+use sqlx::PgExecutor;
+
+use super::impossible;
+use crate::Error;
+use crate::ids::{UserId, VoucherId};
+use crate::reports::{AuditEntry, Report};
+
+/// Adds a report.
+pub(crate) async fn report_insert(on: impl PgExecutor<'_>, report: &Report) -> Result<(), Error> {
+    sqlx::query!(
+        "insert into reconcile_report
+            (at_ms, voucher_id, epoch, rows_counted, total, remaining, in_flight, dead, acked, drift, action)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        report.at_ms,
+        report.voucher_id.get(),
+        report.epoch,
+        report.rows,
+        report.total,
+        report.left,
+        report.in_flight,
+        report.dead,
+        report.acked,
+        report.drift,
+        report.action
+    )
+    .execute(on)
+    .await?;
+    Ok(())
+}
+
+/// Reports below this id (all when none), newest first, of one voucher or of all.
+pub(crate) async fn report_page(
+    on: impl PgExecutor<'_>,
+    voucher: Option<VoucherId>,
+    below: Option<i64>,
+    limit: i64,
+) -> Result<Vec<Report>, Error> {
+    let rows = sqlx::query!(
+        "select report_id, at_ms, voucher_id, epoch, rows_counted, total, remaining, in_flight, dead, acked, drift, action
+         from reconcile_report
+         where report_id < $1 and ($2::bigint is null or voucher_id = $2)
+         order by report_id desc limit $3",
+        below.unwrap_or(i64::MAX),
+        voucher.map(VoucherId::get),
+        limit
+    )
+    .fetch_all(on)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let wrong = || impossible("reconcile_report", "voucher_id", row.report_id);
+            Ok(Report {
+                report_id: row.report_id,
+                at_ms: row.at_ms,
+                voucher_id: VoucherId::new(row.voucher_id).ok_or_else(wrong)?,
+                epoch: row.epoch,
+                rows: row.rows_counted,
+                total: row.total,
+                left: row.remaining,
+                in_flight: row.in_flight,
+                dead: row.dead,
+                acked: row.acked,
+                drift: row.drift,
+                action: row.action,
+            })
+        })
+        .collect()
+}
+
+/// Adds what an operator did.
+pub(crate) async fn audit_insert(
+    on: impl PgExecutor<'_>,
+    at_ms: i64,
+    by: UserId,
+    action: &str,
+    subject: &str,
+    detail: &str,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "insert into audit_log (at_ms, user_id, action, subject, detail) values ($1, $2, $3, $4, $5)",
+        at_ms,
+        by.get(),
+        action,
+        subject,
+        detail
+    )
+    .execute(on)
+    .await?;
+    Ok(())
+}
+
+/// What operators did, entries below this id (all when none), newest first.
+pub(crate) async fn audit_page(
+    on: impl PgExecutor<'_>,
+    below: Option<i64>,
+    limit: i64,
+) -> Result<Vec<AuditEntry>, Error> {
+    let rows = sqlx::query!(
+        "select audit_id, at_ms, user_id, username, action, subject, detail
+         from audit_log join user_account using (user_id)
+         where audit_id < $1 order by audit_id desc limit $2",
+        below.unwrap_or(i64::MAX),
+        limit
+    )
+    .fetch_all(on)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let wrong = || impossible("audit_log", "user_id", row.audit_id);
+            Ok(AuditEntry {
+                audit_id: row.audit_id,
+                at_ms: row.at_ms,
+                user_id: UserId::new(row.user_id).ok_or_else(wrong)?,
+                username: row.username,
+                action: row.action,
+                subject: row.subject,
+                detail: row.detail,
+            })
+        })
+        .collect()
+}
