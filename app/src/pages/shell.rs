@@ -216,11 +216,11 @@ pub(crate) fn footer(visit: &Visit) -> impl IntoView + use<> {
         <footer class="bottom">
             <p class="promise">{words.promise}</p>
             <div class="preferences">
-                <form method="post" action=routes::PREFERENCES role="group" aria-label=words.language>
+                <form method="post" action=routes::PREFERENCES aria-label=words.language>
                     <input type="hidden" name="next" value=here.clone()/>
                     {languages}
                 </form>
-                <form method="post" action=routes::PREFERENCES role="group" aria-label=words.theme>
+                <form method="post" action=routes::PREFERENCES aria-label=words.theme>
                     <input type="hidden" name="next" value=here/>
                     {themes}
                 </form>
