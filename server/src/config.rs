@@ -97,6 +97,9 @@ pub struct Settings {
         global = true
     )]
     pub reconcile_ms: u64,
+    /// Hours after its end that a sale stays in Redis, so that a late retry still gets its order id
+    #[arg(long, env = "SECKILL_HOLD_HOURS", default_value_t = 24, global = true)]
+    pub hold_hours: u32,
     /// Proxies whose X-Forwarded-For and request ids are believed: addresses or networks, by comma
     #[arg(
         long,
@@ -247,6 +250,8 @@ impl Settings {
         shop.redis_connections = self.redis_connections;
         shop.pg_connections = self.postgres_connections;
         shop.buy_timeout = Duration::from_millis(self.buy_timeout_ms);
+        shop.hold_after_end = Duration::from_secs(u64::from(self.hold_hours) * 3_600);
+        shop.allow_unsafe = self.unsafe_ground;
         Ok(Config {
             addr: self.addr,
             worker_addr: self.worker_addr,

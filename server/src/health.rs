@@ -36,6 +36,7 @@ pub struct Health {
 struct Ready {
     ready: bool,
     redis: bool,
+    selling: bool,
     sessions: bool,
     postgres: bool,
 }
@@ -65,7 +66,9 @@ async fn ready(State(health): State<Health>) -> impl IntoResponse {
             }
         },
     );
-    let ready = redis && sessions;
+    // After a disturbance a process sells only when it has looked what came back.
+    let selling = health.sessions.is_none() || health.shop.is_selling();
+    let ready = redis && sessions && selling;
     let status = if ready {
         StatusCode::OK
     } else {
@@ -76,6 +79,7 @@ async fn ready(State(health): State<Health>) -> impl IntoResponse {
         Json(Ready {
             ready,
             redis,
+            selling,
             sessions,
             postgres,
         }),

@@ -135,13 +135,17 @@ impl Shop {
         let live = join_all(held.iter().map(|voucher| self.live(voucher))).await;
         let mut in_flight: HashMap<Lane, i64> = HashMap::new();
         for (voucher, live) in held.iter().zip(live) {
-            let Ok(live) = live else { continue };
-            if let Some(sale) = &live.sale {
+            // One that can't be read now is shown by its row, as not loaded.
+            let (sale, now_ms) = match live {
+                Ok(live) => (live.sale, live.now_ms),
+                Err(_) => (None, overview.at_ms),
+            };
+            if let Some(sale) = &sale {
                 *in_flight.entry(voucher.lane).or_default() += sale.in_flight;
             }
             overview
                 .sales
-                .push(sale_overview(voucher, live.sale.as_ref(), live.now_ms));
+                .push(sale_overview(voucher, sale.as_ref(), now_ms));
         }
         for lane in self.lanes().await.unwrap_or_default() {
             match self
