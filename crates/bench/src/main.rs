@@ -4,31 +4,18 @@
 //! reads PostgreSQL and, through the domain, Redis. What it was told is kept in a ledger, so
 //! that nobody's word is taken for an order but the database's.
 
-mod admin;
-mod args;
-mod audit;
-mod client;
-mod facts;
-mod ledger;
-mod load;
-mod record;
-mod report;
-mod scenario;
-mod server;
-mod site;
-mod sql;
-
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-use args::{Cli, Command, Place};
-use ledger::Ledger;
-use report::{Report, say, tell};
-use scenario::{ScenarioError, Stage};
-use site::Site;
+use bench::args::{self, Cli, Command, Place};
+use bench::audit;
+use bench::ledger::Ledger;
+use bench::report::{self, Report, say, tell};
+use bench::scenario::{self, ScenarioError, Stage};
+use bench::site::{self, Site};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
