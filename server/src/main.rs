@@ -7,5 +7,7 @@ use server::commands::{self, Cli};
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    #[cfg(feature = "failpoints")]
+    let _set_by_the_environment = fail::FailScenario::setup();
     commands::run(Cli::parse()).await
 }

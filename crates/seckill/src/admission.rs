@@ -155,6 +155,7 @@ impl Shop {
             clean(trace).into(),
         ];
         let parts = list(self.redis().eval(&ADMIT, keys, args).await?)?;
+        crate::fail_point("buy-after-script");
         let purchase = Purchase::decode(&parts)?;
         // Only an admission has a place.
         if let Some(Ok(place)) = parts.get(4).map(text).map(|place| place.parse()) {

@@ -172,6 +172,7 @@ impl Shop {
             return Ok(0);
         };
         let mut applied = 0;
+        crate::fail_point("change-before-script");
         for (rev, change) in voucher::change_after(self.pool(), id, live.rev).await? {
             let keys = vec![self.names().sale(voucher.lane, id)];
             let args = vec![rev.into(), change.kind.as_str().into(), change.value.into()];

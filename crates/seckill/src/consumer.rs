@@ -199,8 +199,8 @@ impl Consumer {
             }
         }
         let new = self.read(">", Some(block)).await?;
-        crate::fail_point("consumer-after-read");
         if !new.is_empty() {
+            crate::fail_point("consumer-after-read");
             step.read += new.len();
             self.process(new, false, step).await?;
         }

@@ -155,6 +155,7 @@ impl Shop {
             } else {
                 shop.replay_unwritten(at, &order).await?
             };
+            crate::fail_point("replay-after-script");
             tracing::info!(dead_letter = %at, user_id = %by, order_id = %order.order_id, ?settled, "dead letter replayed");
             shop.audit_settled(by, "replay", at, settled).await?;
             Ok(settled)
@@ -228,6 +229,7 @@ impl Shop {
             } else {
                 shop.settle_confirmed(at, &order).await?
             };
+            crate::fail_point("discard-after-script");
             tracing::info!(dead_letter = %at, user_id = %by, order_id = %order.order_id, ?settled, "dead letter discarded");
             shop.audit_settled(by, "discard", at, settled).await?;
             Ok(settled)
@@ -286,6 +288,7 @@ impl Shop {
     async fn settle_confirmed(&self, at: LaneEntry, order: &Admitted) -> Result<Settled, Error> {
         let (keys, args) = acknowledgement(self, at.lane, std::iter::once((None, order)));
         self.redis().eval(&ACK, keys, args).await?;
+        crate::fail_point("settle-after-ack");
         let _: i64 = self
             .redis()
             .client()

@@ -260,6 +260,7 @@ impl Shop {
     pub(crate) async fn distrust(&self, voucher: &Voucher) -> Result<(), Error> {
         let keys = vec![self.names().sale(voucher.lane, voucher.voucher_id)];
         self.redis().eval(&CLOSE, keys, Vec::new()).await?;
+        crate::fail_point("distrust-after-close");
         self.load_anew(voucher.voucher_id).await?;
         Ok(())
     }

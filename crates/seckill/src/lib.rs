@@ -63,11 +63,17 @@ pub use vouchers::{NewVoucher, Sale, SaleState, VoucherForm};
 #[inline(always)]
 fn fail_point(_name: &str) {}
 
-/// A place where a test can stop or kill the process: `FAILPOINTS=name=return(kill)`.
+/// A place where a test can kill or stop the process: `FAILPOINTS=name=return(kill)` or `return(stop)`.
+///
+/// Both are the real signal, sent by the process to itself: the place is exact, and nothing is
+/// flushed, closed or unwound.
 #[cfg(feature = "failpoints")]
 fn fail_point(name: &str) {
-    if fail::eval(name, |what| what).flatten().as_deref() == Some("kill") {
-        // Nothing is flushed, closed or unwound: as near to `kill -9` as a process can come by itself.
-        std::process::abort();
-    }
+    use rustix::process::{Signal, getpid, kill_process};
+    let signal = match fail::eval(name, |what| what).flatten().as_deref() {
+        Some("kill") => Signal::KILL,
+        Some("stop") => Signal::STOP,
+        _ => return,
+    };
+    kill_process(getpid(), signal).expect("a process may signal itself");
 }

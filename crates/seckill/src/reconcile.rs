@@ -295,6 +295,7 @@ impl Reconciler {
             ];
             let args = vec![id.to_string().into(), old_ms.into()];
             if number(&shop.redis().eval(&RELEASE, keys, args).await?)? == 1 {
+                crate::fail_point("release-after-script");
                 voucher_released(shop.pool(), id).await?;
                 tracing::info!(voucher_id = %id, "the memory of an ended sale was freed");
                 done.released.push(id);

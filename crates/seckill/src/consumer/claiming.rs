@@ -51,6 +51,7 @@ impl Consumer {
                     &orders, GROUP, &self.name, idle, ids, None, None, None, false, true,
                 )
                 .await?;
+            crate::fail_point("consumer-after-claim");
             let claimed = list(claimed)?.len();
             if claimed > 0 {
                 tracing::warn!(from = %consumer.name, consumer = %self.name, claimed, "claimed pending entries");
