@@ -56,7 +56,7 @@ pub(super) static WORDS: Words = Words {
         ended: "Ended",
         day: "d",
         clock: "Server time, Beijing {time}",
-        your_time: "{time} where you are ({zone})",
+        your_time: "Opening: {time} where you are ({zone})",
         announce: [
             "Opens in 10 minutes.",
             "Opens in 5 minutes.",
@@ -273,7 +273,7 @@ pub(super) static WORDS: Words = Words {
         dead: DeadWords {
             reason: "Reason",
             at: "When",
-            payload: "Entry",
+            payload: "Content",
             replay: "Replay",
             replay_hint: "Puts the order back into the queue.",
             discard: "Discard",

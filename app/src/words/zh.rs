@@ -47,7 +47,7 @@ pub(super) static WORDS: Words = Words {
         ended: "已结束",
         day: "天",
         clock: "服务器时间，北京 {time}",
-        your_time: "您所在时区（{zone}）为 {time}",
+        your_time: "开抢时间：{time}（您所在时区 {zone}）",
         announce: [
             "距开抢还有 10 分钟。",
             "距开抢还有 5 分钟。",
