@@ -1,10 +1,14 @@
 //! The real binary as a process of its own, to be stopped and killed.
 
-use std::{net::SocketAddr, process::Stdio};
+use std::{
+    net::SocketAddr,
+    process::{ExitStatus, Stdio},
+};
 
 use tokio::{
-    io::{AsyncBufReadExt, BufReader, Lines},
-    process::{Child, ChildStderr, Command},
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    sync::mpsc,
     time::timeout,
 };
 
@@ -13,23 +17,37 @@ use super::DEADLINE;
 /// A running `seckill-server`; killed when dropped.
 pub struct Process {
     child: Child,
-    lines: Lines<BufReader<ChildStderr>>,
+    /// Read all the time, so that it never waits for a reader of its log.
+    lines: mpsc::UnboundedReceiver<String>,
 }
 
 impl Process {
     /// Starts the binary with a subcommand and flags, and nothing from the environment.
     pub fn starts(subcommand: &str, flags: &[String]) -> Self {
+        Self::starts_with(subcommand, flags, &[])
+    }
+
+    /// The same with an environment.
+    pub fn starts_with(subcommand: &str, flags: &[String], environment: &[(&str, &str)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_seckill-server"))
             .arg(subcommand)
             .args(flags)
             .env_clear()
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .expect("the binary starts");
-        let lines = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
+        let mut log = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
+        let (tell, lines) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = log.next_line().await {
+                // A test that has heard enough lets the rest go by.
+                let _ = tell.send(line);
+            }
+        });
         Self { child, lines }
     }
 
@@ -37,7 +55,7 @@ impl Process {
     pub async fn says(&mut self, text: &str) -> String {
         let found = timeout(DEADLINE, async {
             let mut heard = Vec::new();
-            while let Some(line) = self.lines.next_line().await.unwrap() {
+            while let Some(line) = self.lines.recv().await {
                 if line.contains(text) {
                     return line;
                 }
@@ -66,16 +84,14 @@ impl Process {
             .unwrap()
     }
 
+    /// Its number, while it runs.
+    pub fn pid(&self) -> u32 {
+        self.child.id().expect("it runs")
+    }
+
     /// Asks it to stop, and returns its exit code.
     pub async fn stops(self) -> i32 {
-        let pid = self.child.id().expect("it runs").to_string();
-        assert!(
-            std::process::Command::new("kill")
-                .args(["-TERM", &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
+        signal("TERM", self.pid());
         self.exit_code().await
     }
 
@@ -84,14 +100,29 @@ impl Process {
         self.child.kill().await.unwrap();
     }
 
-    /// Waits for its end. Its log is read on, so that it never waits for a reader.
+    /// Waits for its end.
     pub async fn exit_code(mut self) -> i32 {
-        let ended = timeout(DEADLINE, async {
-            while let Ok(Some(_)) = self.lines.next_line().await {}
-            self.child.wait().await.unwrap()
-        });
-        ended.await.expect("it ends").code().unwrap_or(-1)
+        self.ends().await.code().unwrap_or(-1)
     }
+
+    /// Waits for its end, and tells how it came.
+    pub async fn ends(&mut self) -> ExitStatus {
+        let ended = timeout(DEADLINE, self.child.wait()).await;
+        ended.expect("it ends").unwrap()
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+}
+
+/// Sends a signal to a process that a test started.
+pub fn signal(name: &str, pid: u32) {
+    let sent = std::process::Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status();
+    assert!(sent.unwrap().success(), "SIG{name} to {pid}");
 }
 
 /// A port that was free a moment ago.
