@@ -221,7 +221,11 @@ mod browser {
             .document_element()?
             .get_attribute("lang")?;
         let options = Object::new();
-        for (name, value) in [("dateStyle", "medium"), ("timeStyle", "medium")] {
+        for (name, value) in [
+            ("dateStyle", "medium"),
+            ("timeStyle", "medium"),
+            ("hourCycle", "h23"),
+        ] {
             Reflect::set(&options, &name.into(), &value.into()).ok()?;
         }
         let format = Intl::DateTimeFormat::new(&Array::of1(&language.into()), &options);
