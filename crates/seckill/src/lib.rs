@@ -53,7 +53,7 @@ pub use orders::{Order, OrderState};
 pub use overview::{LaneOverview, Overview, PendingEntry, SaleOverview, Worker};
 pub use page::{Page, Paged};
 pub use reconcile::{Reconciled, Reconciler};
-pub use reports::{AuditEntry, Report};
+pub use reports::{AuditEntry, Report, Standstill};
 pub use shop::{OpenError, Shop, ShopConfig};
 pub use users::{Role, User};
 pub use vouchers::{NewVoucher, Sale, SaleState, VoucherForm};

@@ -1,8 +1,10 @@
-//! The reconciler's reports, and the log of what operators did.
+//! The reconciler's reports, the log of what operators did, and why a sale stands still.
+
+use std::collections::HashMap;
 
 use crate::ids::{UserId, VoucherId};
 use crate::page::{Page, Paged};
-use crate::store::watch::{audit_page, report_page};
+use crate::store::watch::{audit_page, report_page, standstills};
 use crate::{Error, Shop};
 
 /// What the reconciler found about a sale.
@@ -53,7 +55,35 @@ pub struct AuditEntry {
     pub detail: String,
 }
 
+/// Why a paused sale is paused. With neither an operator nor a report, it was closed and
+/// loaded anew because Redis came back behind what a process had seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standstill {
+    /// When an operator paused it, if one did.
+    pub paused_ms: Option<i64>,
+    /// Who that was.
+    pub paused_by: Option<String>,
+    /// When rows and counters could not both be right, since it last sold.
+    pub drift_ms: Option<i64>,
+    /// When it was loaded anew because Redis had lost it, since it last sold.
+    pub lost_ms: Option<i64>,
+}
+
 impl Shop {
+    /// Of these sales those that are paused, and why each is.
+    ///
+    /// # Errors
+    /// `Unavailable` when PostgreSQL can't be asked.
+    pub async fn standstills(
+        &self,
+        vouchers: &[VoucherId],
+    ) -> Result<HashMap<VoucherId, Standstill>, Error> {
+        Ok(standstills(self.pool(), vouchers)
+            .await?
+            .into_iter()
+            .collect())
+    }
+
     /// The reconciler's reports, newest first, of one sale or of all.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use sqlx::PgExecutor;
 use super::impossible;
 use crate::Error;
 use crate::ids::{UserId, VoucherId};
-use crate::reports::{AuditEntry, Report};
+use crate::reports::{AuditEntry, Report, Standstill};
 
 /// Adds a report.
 pub(crate) async fn report_insert(on: impl PgExecutor<'_>, report: &Report) -> Result<(), Error> {
@@ -65,6 +65,53 @@ pub(crate) async fn report_page(
                 drift: row.drift,
                 action: row.action,
             })
+        })
+        .collect()
+}
+
+/// Of these vouchers those that are paused, each with what stopped it.
+///
+/// A pause is written only while the sale sells, so a paused row whose newest change is no
+/// pause was closed by a load. The report of that load names its epoch; the one of a drift
+/// precedes it.
+pub(crate) async fn standstills(
+    on: impl PgExecutor<'_>,
+    vouchers: &[VoucherId],
+) -> Result<Vec<(VoucherId, Standstill)>, Error> {
+    let ids: Vec<i64> = vouchers.iter().map(|id| id.get()).collect();
+    let rows = sqlx::query!(
+        r#"select voucher_id,
+            case kind when 'pause' then changed_ms end as "paused_ms?",
+            case kind when 'pause' then username end as "paused_by?",
+            (select max(at_ms) from reconcile_report r
+             where r.voucher_id = v.voucher_id and action = 'closed' and r.epoch < v.loaded_epoch
+               and at_ms > coalesce(changed_ms, 0)) as "drift_ms?",
+            (select max(at_ms) from reconcile_report r
+             where r.voucher_id = v.voucher_id and action = 'loaded' and r.epoch = v.loaded_epoch and r.epoch > 1
+               and (kind is distinct from 'pause' or at_ms > changed_ms)) as "lost_ms?"
+         from voucher v left join lateral (
+            select kind, username, (extract(epoch from changed_at) * 1000)::bigint as changed_ms
+            from voucher_change c left join user_account on user_id = changed_by
+            where c.voucher_id = v.voucher_id and kind in ('pause', 'resume') order by c.rev desc limit 1
+         ) newest on true
+         where voucher_id = any($1) and paused"#,
+        &ids
+    )
+    .fetch_all(on)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let wrong = || impossible("voucher", "voucher_id", row.voucher_id);
+            let standstill = Standstill {
+                paused_ms: row.paused_ms,
+                paused_by: row.paused_by,
+                drift_ms: row.drift_ms,
+                lost_ms: row.lost_ms,
+            };
+            Ok((
+                VoucherId::new(row.voucher_id).ok_or_else(wrong)?,
+                standstill,
+            ))
         })
         .collect()
 }
