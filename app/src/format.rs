@@ -35,6 +35,11 @@ pub(crate) fn short_date_time(ms: i64) -> String {
     strftime(ms, "%Y-%m-%d %H:%M")
 }
 
+/// Date and time to the second in Beijing, for what is compared with a log.
+pub(crate) fn table_time(ms: i64) -> String {
+    strftime(ms, "%Y-%m-%d %H:%M:%S")
+}
+
 /// The machine's form for `<time datetime>`.
 pub(crate) fn iso(ms: i64) -> String {
     Timestamp::from_millisecond(ms)
@@ -68,6 +73,7 @@ mod tests {
         assert_eq!(date_time(ms, Lang::En), "30 Nov 2026, 20:00:00");
         assert_eq!(date_time(ms, Lang::Zh), "2026年11月30日 20:00:00");
         assert_eq!(short_date_time(ms), "2026-11-30 20:00");
+        assert_eq!(table_time(ms), "2026-11-30 20:00:00");
         assert_eq!(iso(ms), "2026-11-30T12:00:00Z");
         assert_eq!(date_time(i64::MAX, Lang::En), "");
     }

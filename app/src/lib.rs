@@ -37,4 +37,4 @@ pub mod state;
 mod words;
 
 #[cfg(feature = "ssr")]
-pub use state::{AppState, Bundles, Observe, Snapshot};
+pub use state::{AppState, Bundles, Ground, Observe, Snapshot};

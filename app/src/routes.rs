@@ -31,6 +31,10 @@ pub const ADMIN_QUEUE: &str = "/admin/queue";
 pub const ADMIN_PENDING: &str = "/admin/pending";
 /// Entries given up on.
 pub const ADMIN_DEAD_LETTERS: &str = "/admin/dead-letters";
+/// What the reconciler found and did.
+pub const ADMIN_REPORTS: &str = "/admin/reports";
+/// What operators did.
+pub const ADMIN_AUDIT: &str = "/admin/audit";
 
 /// Address of one sale.
 pub fn sale(voucher_id: &str) -> String {
@@ -40,6 +44,11 @@ pub fn sale(voucher_id: &str) -> String {
 /// Address of one order.
 pub fn order(order_id: &str) -> String {
     format!("/orders/{order_id}")
+}
+
+/// The reconciler's reports of one sale.
+pub fn reports_of(voucher_id: &str) -> String {
+    format!("{ADMIN_REPORTS}?voucher_id={}", escape(voucher_id))
 }
 
 /// The sign-in page that leads back to `next`, a local path.

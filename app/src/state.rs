@@ -12,6 +12,8 @@ pub struct AppState {
     pub shop: Shop,
     /// The console's numbers, taken in the background: pages never count in band.
     pub snapshot: watch::Receiver<Arc<Snapshot>>,
+    /// Whether an unsafe ground was accepted, and what is unsafe about it.
+    pub ground: watch::Receiver<Arc<Ground>>,
     /// Where the browser finds its bundles.
     pub bundles: Arc<Bundles>,
     /// Where purchases are counted.
@@ -27,6 +29,15 @@ pub struct Snapshot {
     pub pending: Vec<PendingEntry>,
     /// The first 1,000 dead letters.
     pub dead: Vec<DeadLetter>,
+}
+
+/// What the console says about the ground for as long as an unsafe one is accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ground {
+    /// The override is set: an unsafe ground does not stop this process.
+    pub accepted: bool,
+    /// What was found unsafe when the ground was looked at last, a sentence each.
+    pub findings: Vec<String>,
 }
 
 /// Addresses of the browser's files; their paths carry a hash of their content, so

@@ -4,9 +4,11 @@
 //! process, unless the operator has said that they are known. A service that is
 //! away is no finding; it is waited for, and looked at as soon as it is there.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use app::Ground;
 use seckill::{Finding, Shop};
+use tokio::sync::watch::Sender;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -14,6 +16,10 @@ use crate::backoff::Backoff;
 
 /// How long a first connection to Redis may take before it counts as away.
 pub const CONNECT: Duration = Duration::from_secs(2);
+
+/// How often an unsafe ground that was accepted is looked at again: it may have been
+/// mended, or become worse.
+const AGAIN: Duration = Duration::from_secs(15);
 
 /// The ground does not carry.
 #[derive(Debug, thiserror::Error)]
@@ -60,12 +66,14 @@ impl Reach {
     }
 }
 
-/// Looks at the ground. False: not all of it, a service is away.
+/// Looks at the ground and tells the console what was accepted. False: not all of it,
+/// a service is away.
 ///
 /// # Errors
 ///
 /// The findings, unless they are accepted.
-pub async fn look(shop: &Shop, accepted: bool) -> Result<bool, Unsafe> {
+pub async fn look(shop: &Shop, told: &Sender<Arc<Ground>>) -> Result<bool, Unsafe> {
+    let accepted = told.borrow().accepted;
     let (all, findings) = match shop.ground().await {
         Ok(findings) => (true, findings),
         // Buying needs Redis alone, so Redis is judged although PostgreSQL is away.
@@ -74,10 +82,23 @@ pub async fn look(shop: &Shop, accepted: bool) -> Result<bool, Unsafe> {
     if !findings.is_empty() && !accepted {
         return Err(Unsafe(findings));
     }
-    for finding in lines(&findings).iter().filter(|_| all) {
-        warn!(finding, "unsafe ground, accepted by SECKILL_UNSAFE");
+    let findings = lines(&findings);
+    if all || !findings.is_empty() {
+        tell(told, findings);
     }
     Ok(all)
+}
+
+/// Logs what is new and shows all of it.
+fn tell(told: &Sender<Arc<Ground>>, findings: Vec<String>) {
+    let before = Arc::clone(&told.borrow());
+    for finding in findings.iter().filter(|new| !before.findings.contains(new)) {
+        warn!(finding, "unsafe ground, accepted by SECKILL_UNSAFE");
+    }
+    told.send_replace(Arc::new(Ground {
+        accepted: before.accepted,
+        findings,
+    }));
 }
 
 /// Looks again and again until both services were there, or until `stop`.
@@ -85,13 +106,30 @@ pub async fn look(shop: &Shop, accepted: bool) -> Result<bool, Unsafe> {
 /// # Errors
 ///
 /// The findings, unless they are accepted.
-pub async fn watch(shop: &Shop, accepted: bool, stop: &CancellationToken) -> Result<(), Unsafe> {
+pub async fn watch(
+    shop: &Shop,
+    told: &Sender<Arc<Ground>>,
+    stop: &CancellationToken,
+) -> Result<(), Unsafe> {
     let mut backoff = Backoff::new();
-    while !look(shop, accepted).await? {
+    while !look(shop, told).await? {
         if backoff.wait(stop).await {
             return Ok(());
         }
     }
     info!("Redis and PostgreSQL answer");
     Ok(())
+}
+
+/// Looks now and then at an unsafe ground that was accepted, until `stop`, so that the
+/// console shows what is unsafe now. Ends at once where none is accepted.
+pub async fn keep_looking(shop: &Shop, told: &Sender<Arc<Ground>>, stop: &CancellationToken) {
+    while told.borrow().accepted {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(AGAIN) => {}
+        }
+        // Nothing is refused here: the override is set. What is away keeps what it said.
+        let _ = look(shop, told).await;
+    }
 }

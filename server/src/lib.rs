@@ -5,7 +5,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use app::{AppState, Snapshot};
+use app::{AppState, Ground, Snapshot};
 use axum::Router;
 use seckill::{Overview, Shop};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
@@ -90,6 +90,7 @@ pub struct Server {
     metrics: Arc<Metrics>,
     sessions: Option<Sessions>,
     snapshot: watch::Sender<Arc<Snapshot>>,
+    ground: watch::Sender<Arc<Ground>>,
     web: Option<(TcpListener, Router)>,
     looked: bool,
 }
@@ -106,7 +107,11 @@ pub async fn build(config: Config, role: Role) -> Result<Server, ServerError> {
     let metrics = Metrics::new();
     let shop = Shop::open(config.shop.clone()).await?;
     let reach = ground::Reach::of(&shop).await;
-    let looked = ground::look(&shop, config.unsafe_ground).await?;
+    let (ground, accepted) = watch::channel(Arc::new(Ground {
+        accepted: config.unsafe_ground,
+        findings: Vec::new(),
+    }));
+    let looked = ground::look(&shop, &ground).await?;
     if !looked {
         warn!("{}", reach.sentence());
     }
@@ -133,6 +138,7 @@ pub async fn build(config: Config, role: Role) -> Result<Server, ServerError> {
             let state = AppState {
                 shop: shop.clone(),
                 snapshot: seen,
+                ground: accepted,
                 bundles: Arc::new(assets.bundles()),
                 observe: metrics.clone(),
             };
@@ -151,6 +157,7 @@ pub async fn build(config: Config, role: Role) -> Result<Server, ServerError> {
         metrics,
         sessions,
         snapshot,
+        ground,
         web,
         looked,
     })
@@ -221,20 +228,21 @@ impl Server {
 
     /// Looks at the ground when it could not be looked at yet, and at migrations.
     fn start_ground(&self, tasks: &mut JoinSet<Result<(), ServerError>>, stop: &CancellationToken) {
-        let (shop, accepted, looked, stop) = (
+        let (shop, told, looked, stop) = (
             self.shop.clone(),
-            self.config.unsafe_ground,
+            self.ground.clone(),
             self.looked,
             stop.clone(),
         );
         tasks.spawn(async move {
             if !looked {
-                ground::watch(&shop, accepted, &stop).await?;
+                ground::watch(&shop, &told, &stop).await?;
             }
             tokio::select! {
                 () = migrations::warn_if_missing(&shop) => {}
                 () = stop.cancelled() => {}
             }
+            ground::keep_looking(&shop, &told, &stop).await;
             Ok(())
         });
     }

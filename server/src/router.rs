@@ -46,7 +46,7 @@ pub const FOR_BUYERS: [(Method, &str); 3] = [
 ];
 
 /// What the console calls; each asks for the role itself.
-pub const FOR_OPERATORS: [(Method, &str); 10] = [
+pub const FOR_OPERATORS: [(Method, &str); 12] = [
     (POST, "/api/admin/create_voucher"),
     (POST, "/api/admin/add_stock"),
     (POST, "/api/admin/pause_sale"),
@@ -57,6 +57,8 @@ pub const FOR_OPERATORS: [(Method, &str); 10] = [
     (GET, "/api/admin/dead_letters"),
     (POST, "/api/admin/replay"),
     (POST, "/api/admin/discard"),
+    (GET, "/api/admin/reports"),
+    (GET, "/api/admin/audit"),
 ];
 
 /// The whole site.
@@ -116,6 +118,8 @@ fn pages() -> Router<AppState> {
         .route(routes::ADMIN_QUEUE, get(pages::admin_queue))
         .route(routes::ADMIN_PENDING, get(pages::admin_pending))
         .route(routes::ADMIN_DEAD_LETTERS, get(pages::admin_dead_letters))
+        .route(routes::ADMIN_REPORTS, get(pages::admin_reports))
+        .route(routes::ADMIN_AUDIT, get(pages::admin_audit))
         // Pages hold nothing secret beside what a visitor typed, so compressing them
         // tells nobody anything; answers of the API are too small to gain by it.
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))

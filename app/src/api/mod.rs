@@ -7,6 +7,7 @@
 
 pub mod admin_dead_letter;
 pub mod admin_queue;
+pub mod admin_report;
 pub mod admin_voucher;
 pub mod buy;
 pub mod clock;

@@ -13,8 +13,8 @@ mod visit;
 
 pub use account::{login, register};
 pub use console::{
-    dead_letters::admin_dead_letters, overview::admin, pending::admin_pending, queue::admin_queue,
-    sales::admin_sales,
+    audit::admin_audit, dead_letters::admin_dead_letters, overview::admin, pending::admin_pending,
+    queue::admin_queue, reports::admin_reports, sales::admin_sales,
 };
 pub use home::home;
 pub use orders::{order, orders};

@@ -9,6 +9,8 @@ pub(crate) struct ConsoleWords {
     pub(crate) queue: &'static str,
     pub(crate) pending: &'static str,
     pub(crate) dead_letters: &'static str,
+    pub(crate) reports: &'static str,
+    pub(crate) audit_log: &'static str,
     pub(crate) overview_lead: &'static str,
     pub(crate) queue_lead: &'static str,
     pub(crate) pending_lead: &'static str,
@@ -16,6 +18,9 @@ pub(crate) struct ConsoleWords {
     pub(crate) panel: PanelWords,
     pub(crate) sale: ConsoleSaleWords,
     pub(crate) dead: DeadWords,
+    pub(crate) report: ReportWords,
+    pub(crate) audit: AuditWords,
+    pub(crate) alarm: AlarmWords,
 }
 
 /// What the live panels say; copied into their properties.
@@ -58,6 +63,8 @@ pub(crate) struct PanelWords {
     pub(crate) no_sales: &'static str,
     pub(crate) no_pending: &'static str,
     pub(crate) more: &'static str,
+    pub(crate) first: &'static str,
+    pub(crate) no_more: &'static str,
     pub(crate) filter_lane: &'static str,
     pub(crate) filter: &'static str,
     pub(crate) everything: &'static str,
@@ -103,6 +110,12 @@ pub(crate) struct ConsoleSaleWords {
     pub(crate) done_resumed: &'static str,
     pub(crate) done_stock: &'static str,
     pub(crate) done_ended: &'static str,
+    pub(crate) paused_by: fn(&str, &str) -> String,
+    pub(crate) came_back_drift: &'static str,
+    pub(crate) came_back_lost: &'static str,
+    pub(crate) came_back_behind: &'static str,
+    pub(crate) look_then_resume: &'static str,
+    pub(crate) not_loaded: &'static str,
 }
 
 /// Dead letters.
@@ -121,4 +134,73 @@ pub(crate) struct DeadWords {
     pub(crate) done_discarded: &'static str,
     pub(crate) done_confirmed: &'static str,
     pub(crate) done_removed: &'static str,
+}
+
+/// The reconciler's reports.
+pub(crate) struct ReportWords {
+    pub(crate) lead: &'static str,
+    pub(crate) at: &'static str,
+    pub(crate) verdict: &'static str,
+    pub(crate) action: &'static str,
+    pub(crate) rows: &'static str,
+    pub(crate) epoch: &'static str,
+    pub(crate) empty: &'static str,
+    pub(crate) empty_voucher: &'static str,
+    /// What was done, and what that means: loaded, finished, applied, closed.
+    pub(crate) actions: [(&'static str, &'static str); 4],
+}
+
+impl ReportWords {
+    /// The words for an action, if it is one that has any.
+    pub(crate) fn action_named(&self, name: &str) -> Option<(&'static str, &'static str)> {
+        let names = ["loaded", "finished", "applied", "closed"];
+        word_of(name, names, self.actions)
+    }
+}
+
+/// The audit log.
+pub(crate) struct AuditWords {
+    pub(crate) lead: &'static str,
+    pub(crate) at: &'static str,
+    pub(crate) who: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) subject: &'static str,
+    pub(crate) detail: &'static str,
+    pub(crate) dead_letter: &'static str,
+    pub(crate) units: fn(&str) -> String,
+    pub(crate) empty: &'static str,
+    /// create, stock, pause, resume, end, replay, discard
+    pub(crate) actions: [&'static str; 7],
+    /// replayed, discarded, confirmed, removed
+    pub(crate) results: [&'static str; 4],
+}
+
+impl AuditWords {
+    /// The word for an action, if it has one.
+    pub(crate) fn action_named(&self, name: &str) -> Option<&'static str> {
+        let names = [
+            "create", "stock", "pause", "resume", "end", "replay", "discard",
+        ];
+        word_of(name, names, self.actions)
+    }
+
+    /// The word for the way a dead letter was settled, if it has one.
+    pub(crate) fn result_named(&self, name: &str) -> Option<&'static str> {
+        let names = ["replayed", "discarded", "confirmed", "removed"];
+        word_of(name, names, self.results)
+    }
+}
+
+/// What nobody may overlook.
+pub(crate) struct AlarmWords {
+    pub(crate) title: &'static str,
+    pub(crate) accepted: &'static str,
+    pub(crate) accepted_nothing: &'static str,
+    pub(crate) not_selling: &'static str,
+    pub(crate) behind: fn(u64) -> String,
+}
+
+fn word_of<T: Copy, const N: usize>(name: &str, names: [&str; N], words: [T; N]) -> Option<T> {
+    let index = names.iter().position(|known| *known == name)?;
+    words.get(index).copied()
 }

@@ -2,7 +2,9 @@
 
 use super::{
     AccountWords, AnswerWords, OrderWords, ProblemWords, SaleWords, SalesWords, ShellWords, Words,
-    console::{ConsoleSaleWords, ConsoleWords, DeadWords, PanelWords},
+    console::{
+        AlarmWords, AuditWords, ConsoleSaleWords, ConsoleWords, DeadWords, PanelWords, ReportWords,
+    },
 };
 
 /// The texts.
@@ -183,6 +185,8 @@ pub(super) static WORDS: Words = Words {
         queue: "Queue",
         pending: "Pending",
         dead_letters: "Dead letters",
+        reports: "Reconciliation",
+        audit_log: "Audit log",
         overview_lead: "Total = left + in flight + dead + confirmed, at every moment.",
         queue_lead: "What waits between admission and the database.",
         pending_lead: "Delivered to a worker, not yet acknowledged.",
@@ -226,6 +230,8 @@ pub(super) static WORDS: Words = Words {
             no_sales: "No sale has been created yet.",
             no_pending: "Nothing is pending: every entry that was delivered is acknowledged.",
             more: "Next page",
+            first: "First page",
+            no_more: "Nothing older than this.",
             filter_lane: "Lane",
             filter: "Filter",
             everything: "All",
@@ -269,6 +275,12 @@ pub(super) static WORDS: Words = Words {
             done_resumed: "The sale goes on.",
             done_stock: "Stock was added.",
             done_ended: "The sale has ended.",
+            paused_by: |who, when| format!("Paused by {who}, {when}."),
+            came_back_drift: "Counters and rows could not both be right (drift): the sale was closed and loaded anew.",
+            came_back_lost: "It came back after a loss: Redis no longer held it whole, and it was loaded anew from the rows.",
+            came_back_behind: "It came back under a new epoch: Redis was behind what had been seen of it.",
+            look_then_resume: "Look at the reconciliation, then resume.",
+            not_loaded: "The reconciler loads it. If it has sold before, it comes back paused.",
         },
         dead: DeadWords {
             reason: "Reason",
@@ -285,6 +297,64 @@ pub(super) static WORDS: Words = Words {
             done_discarded: "The order was ended as failed.",
             done_confirmed: "The order was in the database already; the dead letter is gone.",
             done_removed: "It was a duplicate, and is gone; the order goes its way elsewhere.",
+        },
+        report: ReportWords {
+            lead: "Rows in PostgreSQL held against the counters in Redis. Newest first, Beijing time.",
+            at: "When",
+            verdict: "Result",
+            action: "What was done",
+            rows: "Rows",
+            epoch: "Epoch",
+            empty: "No report yet. A worker writes one whenever it finds or does something, and one a minute for each sale in balance.",
+            empty_voucher: "No report of this voucher. A worker writes one a minute for each sale that Redis holds.",
+            actions: [
+                ("Loaded", "Redis did not hold the sale whole"),
+                ("Finished", "a load that was cut off"),
+                ("Applied", "changes that Redis had not seen"),
+                ("Closed", "selling stopped, to be loaded anew"),
+            ],
+        },
+        audit: AuditWords {
+            lead: "What people did in the console. Newest first, Beijing time; nothing is ever removed.",
+            at: "When",
+            who: "Who",
+            what: "What",
+            subject: "To what",
+            detail: "Value or result",
+            dead_letter: "Dead letter",
+            units: |units| format!("{units} units"),
+            empty: "Nobody has done anything yet. Every sale created or changed, and every dead letter settled, is written here.",
+            actions: [
+                "Created",
+                "Added stock",
+                "Paused",
+                "Resumed",
+                "Ended",
+                "Replayed",
+                "Discarded",
+            ],
+            results: [
+                "back in the queue",
+                "ended as failed",
+                "was in the database already",
+                "was a duplicate",
+            ],
+        },
+        alarm: AlarmWords {
+            title: "Alarms",
+            accepted: "SECKILL_UNSAFE is set: this shop sells on a ground that can lose orders.",
+            accepted_nothing: "SECKILL_UNSAFE is set: an unsafe ground would not be refused. Nothing unsafe is found now; unset it.",
+            not_selling: "This process is not selling: it has not yet seen that Redis is the one it knew.",
+            behind: |times| {
+                let word = if times == 1 {
+                    "once".to_owned()
+                } else {
+                    format!("{times} times")
+                };
+                format!(
+                    "ALARM: Redis came back behind what this process had seen, {word} since its start. The sales were closed; look before you resume them."
+                )
+            },
         },
     },
 };

@@ -8,7 +8,7 @@ mod console;
 mod en;
 mod zh;
 
-pub(crate) use console::ConsoleWords;
+pub(crate) use console::{AuditWords, ConsoleWords};
 
 use crate::api::{Code, buy::Outcome, order::OrderState, sale::SaleState};
 

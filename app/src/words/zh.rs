@@ -2,7 +2,9 @@
 
 use super::{
     AccountWords, AnswerWords, OrderWords, ProblemWords, SaleWords, SalesWords, ShellWords, Words,
-    console::{ConsoleSaleWords, ConsoleWords, DeadWords, PanelWords},
+    console::{
+        AlarmWords, AuditWords, ConsoleSaleWords, ConsoleWords, DeadWords, PanelWords, ReportWords,
+    },
 };
 
 /// The texts.
@@ -161,6 +163,8 @@ pub(super) static WORDS: Words = Words {
         queue: "队列",
         pending: "待确认",
         dead_letters: "死信",
+        reports: "对账",
+        audit_log: "操作日志",
         overview_lead: "总数 = 剩余 + 处理中 + 死信 + 已成功，时刻成立。",
         queue_lead: "准入之后、写入数据库之前的订单。",
         pending_lead: "已交给消费者，尚未确认。",
@@ -204,6 +208,8 @@ pub(super) static WORDS: Words = Words {
             no_sales: "还没有创建活动。",
             no_pending: "没有待确认的消息：已投递的都已确认。",
             more: "下一页",
+            first: "第一页",
+            no_more: "没有更早的记录了。",
             filter_lane: "通道",
             filter: "筛选",
             everything: "全部",
@@ -247,6 +253,12 @@ pub(super) static WORDS: Words = Words {
             done_resumed: "活动已恢复。",
             done_stock: "库存已增加。",
             done_ended: "活动已结束。",
+            paused_by: |who, when| format!("由 {who} 于 {when} 暂停。"),
+            came_back_drift: "计数与订单行不可能同时正确（偏差）：活动已关闭并重新预热。",
+            came_back_lost: "丢失后恢复：Redis 中的数据已不完整，已按订单行重新预热。",
+            came_back_behind: "以新的预热轮次恢复：Redis 落后于此前所见。",
+            look_then_resume: "请先查看对账，再恢复。",
+            not_loaded: "对账程序会预热它。若曾经开卖，恢复后为暂停状态。",
         },
         dead: DeadWords {
             reason: "原因",
@@ -263,6 +275,46 @@ pub(super) static WORDS: Words = Words {
             done_discarded: "订单已作废。",
             done_confirmed: "订单其实已在数据库中，死信已清除。",
             done_removed: "这是一条重复消息，已清除；订单在别处继续处理。",
+        },
+        report: ReportWords {
+            lead: "PostgreSQL 的订单行与 Redis 计数的核对。最新在前，北京时间。",
+            at: "时间",
+            verdict: "结果",
+            action: "处理",
+            rows: "订单行",
+            epoch: "预热轮次",
+            empty: "还没有对账记录。消费者进程发现或处理了什么就会写一条，守恒的活动每分钟写一条。",
+            empty_voucher: "这张优惠券没有对账记录。对 Redis 中的每个活动，消费者进程每分钟写一条。",
+            actions: [
+                ("已预热", "Redis 中的活动不完整"),
+                ("已完成", "中断的预热"),
+                ("已应用", "Redis 尚未看到的变更"),
+                ("已关闭", "停止抢购，重新预热"),
+            ],
+        },
+        audit: AuditWords {
+            lead: "大家在控制台做过的操作。最新在前，北京时间；只增不删。",
+            at: "时间",
+            who: "操作人",
+            what: "操作",
+            subject: "对象",
+            detail: "数值或结果",
+            dead_letter: "死信",
+            units: |units| format!("{units} 份"),
+            empty: "还没有任何操作。创建、更改活动和处理死信都会记录在这里。",
+            actions: ["创建", "增加库存", "暂停", "恢复", "结束", "重放", "丢弃"],
+            results: ["已回到队列", "订单已作废", "已在数据库中", "是重复消息"],
+        },
+        alarm: AlarmWords {
+            title: "警报",
+            accepted: "已设置 SECKILL_UNSAFE：本店正运行在可能丢失订单的环境上。",
+            accepted_nothing: "已设置 SECKILL_UNSAFE：不安全的环境不会被拒绝。目前没有发现问题，请取消该设置。",
+            not_selling: "本进程没有在抢购：尚未确认 Redis 还是原来的那个。",
+            behind: |times| {
+                format!(
+                    "警报：启动以来，Redis 有 {times} 次恢复后落后于本进程此前所见。活动已关闭，请先核对再恢复。"
+                )
+            },
         },
     },
 };

@@ -4,9 +4,12 @@ use axum::response::Response;
 use http::StatusCode;
 use leptos::prelude::*;
 
-use super::super::{
-    shell::{Bundle, Head, footer, header, notice, render},
-    visit::Visit,
+use super::{
+    super::{
+        shell::{Bundle, Head, footer, header, notice, render},
+        visit::Visit,
+    },
+    alarms::alarms,
 };
 use crate::{
     api::Code,
@@ -35,6 +38,8 @@ pub(super) fn frame<V: IntoView + 'static>(
             (routes::ADMIN_QUEUE, words.queue),
             (routes::ADMIN_PENDING, words.pending),
             (routes::ADMIN_DEAD_LETTERS, words.dead_letters),
+            (routes::ADMIN_REPORTS, words.reports),
+            (routes::ADMIN_AUDIT, words.audit_log),
         ]
         .map(|(target, label)| {
             view! { <a href=target aria-current=(path == target).then_some("page")>{label}</a> }
@@ -43,6 +48,7 @@ pub(super) fn frame<V: IntoView + 'static>(
         .collect_view();
         view! {
             {header(visit)}
+            {alarms(visit)}
             <div class="console">
                 <nav class="side" aria-label=words.nav>{links}</nav>
                 <main id="content" class="console-page" tabindex="-1">{body()}</main>
@@ -65,6 +71,24 @@ pub(super) fn outcome(
     let name = visit.query("done")?;
     let (_, text) = done.iter().find(|(known, _)| *known == name)?;
     Some(notice("ok", "check", *text).into_any())
+}
+
+/// Back to a list's first page, and on to its next; `address` may have a query.
+pub(super) fn paging(
+    visit: &Visit,
+    address: &str,
+    next: Option<&str>,
+) -> Option<impl IntoView + use<>> {
+    let words = &visit.words.console.panel;
+    let first = visit
+        .query("after")
+        .map(|_| view! { <a class="button quiet small" href=address.to_owned()>{words.first}</a> });
+    let next = next.map(|cursor| {
+        let mark = if address.contains('?') { '&' } else { '?' };
+        let address = format!("{address}{mark}after={}", routes::escape(cursor));
+        view! { <a class="button quiet small" href=address>{words.more}</a> }
+    });
+    (first.is_some() || next.is_some()).then(|| view! { <p class="paging">{first}{next}</p> })
 }
 
 /// A button that is folded away with what it does, so that it is never pressed in

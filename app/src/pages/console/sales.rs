@@ -1,8 +1,10 @@
 //! Sales: the list with what Redis holds, what can be done, and a form for a new one.
 
+use std::collections::HashMap;
+
 use axum::{extract::State, response::Response};
 use leptos::{nonce::Nonce, prelude::*};
-use seckill::{NewVoucher, Role, VoucherForm, page::Page};
+use seckill::{NewVoucher, Role, Standstill, VoucherForm, VoucherId, page::Page};
 
 use super::{
     super::{
@@ -32,6 +34,7 @@ pub async fn admin_sales(State(state): State<AppState>, mut visit: Visit) -> Res
 
 struct Loaded {
     sales: Vec<seckill::Sale>,
+    standstills: HashMap<VoucherId, Standstill>,
     next: Option<String>,
     role: Role,
     /// Why the entered values were refused.
@@ -42,9 +45,17 @@ async fn load(state: &AppState, visit: &mut Visit) -> Result<Loaded, ApiError> {
     let user = visit.require_role(Role::Viewer).await?;
     let page = Page::parse(visit.query("after"), None)?;
     let sales = state.shop.sales(&page).await?;
+    let paused: Vec<_> = sales
+        .items
+        .iter()
+        .filter(|sale| sale.state == seckill::SaleState::Paused)
+        .map(|sale| sale.voucher_id)
+        .collect();
+    let standstills = state.shop.standstills(&paused).await?;
     let now_ms = state.snapshot.borrow().overview.at_ms;
     Ok(Loaded {
         sales: sales.items,
+        standstills,
         next: sales.next,
         role: user.role,
         complaint: complaint(visit, now_ms),
@@ -106,10 +117,14 @@ fn view_of(visit: &Visit, loaded: Loaded) -> Response {
             view! { <p><a class="button quiet small" href=address>{panel.more}</a></p> }
         });
         let role = loaded.role;
+        let standstills = loaded.standstills;
         let rows = loaded
             .sales
             .into_iter()
-            .map(|row| view_row(visit, row, role))
+            .map(|row| {
+                let standstill = standstills.get(&row.voucher_id);
+                view_row(visit, row, standstill, role)
+            })
             .collect_view();
         let may_create = rank(role) >= rank(Role::Admin);
         view! {
@@ -137,7 +152,12 @@ fn view_of(visit: &Visit, loaded: Loaded) -> Response {
     })
 }
 
-fn view_row(visit: &Visit, row: seckill::Sale, role: Role) -> impl IntoView + use<> {
+fn view_row(
+    visit: &Visit,
+    row: seckill::Sale,
+    standstill: Option<&Standstill>,
+    role: Role,
+) -> impl IntoView + use<> {
     let words = &visit.words.console.sale;
     let id = row.voucher_id.to_string();
     let state = SaleState::from(row.state);
@@ -152,9 +172,13 @@ fn view_row(visit: &Visit, row: seckill::Sale, role: Role) -> impl IntoView + us
                 <a href=routes::sale(&id)>{row.title}</a>
                 <span class="muted code">" "{id.clone()}</span>
             </th>
-            <td><span class="badge small" data-state=state.as_str()>
-                <Icon name=Signal::stored(state_icon(state))/>{visit.words.sale.state(state)}
-            </span></td>
+            <td>
+                <span class="badge small" data-state=state.as_str()>
+                    <Icon name=Signal::stored(state_icon(state))/>{visit.words.sale.state(state)}
+                </span>
+                {standstill.map(|why| view_standstill(visit, &id, why))}
+                {(state == SaleState::NotLoaded).then(|| view! { <p class="why" data-testid="why">{words.not_loaded}</p> })}
+            </td>
             <td data-tone=tone data-testid="loaded"><span class="with-icon"><Icon name=Signal::stored(icon)/>{word}</span></td>
             <td>
                 <time datetime=iso(row.begin_ms)>{short_date_time(row.begin_ms)}</time>" – "
@@ -165,6 +189,34 @@ fn view_row(visit: &Visit, row: seckill::Sale, role: Role) -> impl IntoView + us
             <td class="number">{digits(row.total)}</td>
             <td>{view_actions(visit, &id, state, role)}</td>
         </tr>
+    }
+}
+
+/// Why a sale is paused, and what to do about it.
+fn view_standstill(visit: &Visit, id: &str, why: &Standstill) -> impl IntoView + use<> {
+    let words = &visit.words.console.sale;
+    let paused = why.paused_ms.map(|at_ms| {
+        let who = why.paused_by.as_deref().unwrap_or("?");
+        (words.paused_by)(who, &short_date_time(at_ms))
+    });
+    // The graver cause, when there were two.
+    let came_back = match (why.drift_ms, why.lost_ms) {
+        (Some(at_ms), _) => Some((words.came_back_drift, Some(at_ms))),
+        (None, Some(at_ms)) => Some((words.came_back_lost, Some(at_ms))),
+        (None, None) if paused.is_none() => Some((words.came_back_behind, None)),
+        (None, None) => None,
+    };
+    let came_back = came_back.map(|(text, at_ms)| {
+        let time = at_ms
+            .map(|at_ms| view! { <time datetime=iso(at_ms)>{short_date_time(at_ms)}</time>" " });
+        view! { <p class="came-back">{time}{text}" "{words.look_then_resume}</p> }
+    });
+    view! {
+        <div class="why" data-testid="why">
+            {paused.map(|text| view! { <p>{text}</p> })}
+            {came_back}
+            <a href=routes::reports_of(id)>{visit.words.console.reports}</a>
+        </div>
     }
 }
 
