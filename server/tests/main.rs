@@ -9,6 +9,7 @@ mod support;
 
 mod accounts;
 mod buying;
+mod console;
 mod contract;
 mod crashes;
 mod forms;

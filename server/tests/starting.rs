@@ -1,11 +1,12 @@
 //! What happens at start: services that are away, an unsafe ground, wrong settings.
 
-use std::{net::SocketAddr, process::Stdio};
+use std::net::SocketAddr;
 
 use tokio::process::Command;
 
 use crate::support::{
-    Database, Process, Proxy, Visitor, eventually, flags_for, free_port, services, unique,
+    Database, Process, Proxy, Visitor, eventually, flags_for, free_port, redis_that_forgets,
+    services, unique,
 };
 
 /// The URL with another port, and where it led before.
@@ -63,27 +64,7 @@ async fn the_site_comes_up_without_redis_and_postgres_and_finds_them_later() {
 async fn a_redis_that_forgets_is_refused_unless_that_is_accepted() {
     let database = Database::create().await;
     let port = free_port();
-    let mut redis = Command::new("redis-server")
-        .args([
-            "--port",
-            &port.to_string(),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-        ])
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("redis-server is installed");
-    eventually("Redis listens", || async {
-        tokio::net::TcpStream::connect(("127.0.0.1", port))
-            .await
-            .is_ok()
-    })
-    .await;
+    let mut redis = redis_that_forgets(port).await;
     let flags = flags_for(
         &database.url,
         &format!("redis://127.0.0.1:{port}/0"),

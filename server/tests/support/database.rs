@@ -54,6 +54,16 @@ impl Database {
             .unwrap()
     }
 
+    /// Makes an account something else than a buyer.
+    pub async fn gives_role(&self, username: &str, role: &str) {
+        sqlx::query("update user_account set role = $2 where username = $1")
+            .bind(username)
+            .bind(role)
+            .execute(&self.pool)
+            .await
+            .unwrap();
+    }
+
     /// Keeps everybody from writing orders of a sale until the result is dropped.
     pub async fn held(&self, sale: &str) -> sqlx::Transaction<'static, sqlx::Postgres> {
         let mut transaction = self.pool.begin().await.unwrap();

@@ -14,6 +14,25 @@ use tokio::{
 
 use super::DEADLINE;
 
+/// A Redis that writes nothing to its disk.
+pub async fn redis_that_forgets(port: u16) -> Child {
+    let port_text = port.to_string();
+    let child = Command::new("redis-server")
+        .args(["--bind", "127.0.0.1", "--port", &port_text])
+        .args(["--save", "", "--appendonly", "no"])
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("redis-server is installed");
+    super::eventually("Redis listens", || async {
+        tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .is_ok()
+    })
+    .await;
+    child
+}
+
 /// A running `seckill-server`; killed when dropped.
 pub struct Process {
     child: Child,
