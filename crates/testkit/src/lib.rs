@@ -4,7 +4,12 @@
 //! `SECKILL_TEST_DATABASE_URL` and `SECKILL_TEST_REDIS_URL` name the servers; `script/test`
 //! sets them to private ones that end with it.
 
+mod load;
+mod proxy;
+mod redis_server;
+
 use std::future::Future;
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -16,6 +21,10 @@ use seckill::{
     User, VoucherForm, VoucherId,
 };
 use sqlx::{Connection, PgConnection, PgPool};
+
+pub use load::{Crowd, Outcome, Workers, scale};
+pub use proxy::Proxy;
+pub use redis_server::{DataCopy, PrivateCluster, PrivateRedis};
 
 /// How long an event may take before a test gives it up; never how long one waits for nothing.
 pub const DEADLINE: Duration = Duration::from_secs(30);
@@ -33,6 +42,12 @@ pub fn redis_url() -> String {
 fn setting(name: &str) -> String {
     std::env::var(name)
         .unwrap_or_else(|_| panic!("{name} is not set: run the tests with script/test"))
+}
+
+/// Tells a fault's figures in one line, whether the test's output is captured or not.
+pub fn report(fault: &str, figures: &str) {
+    // A test does not fail because nobody reads.
+    let _ = writeln!(std::io::stderr(), "{fault}: {figures}");
 }
 
 /// A text that no other test has.
