@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use fred::clients::{Client, WithOptions};
 use fred::interfaces::{ClientLike, ConfigInterface};
 use fred::types::{InfoKind, Value};
 use sqlx::Row;
@@ -45,48 +46,17 @@ impl Shop {
         Ok(findings)
     }
 
-    /// What makes Redis unsafe.
+    /// What makes Redis unsafe; of a cluster, what makes any of its masters so.
     ///
     /// # Errors
     /// `Unavailable` when it can't be asked now.
     pub async fn redis_ground(&self) -> Result<Vec<Finding>, Error> {
-        let client = self.redis().client();
-        let mut findings = Vec::new();
-        match client.info::<String>(None::<InfoKind>).await {
-            Ok(info) => findings.extend(judge_info(&info)),
-            Err(error) if is_forbidden(&error) => {
-                findings.push(Finding::unknown(
-                    "cannot verify Redis' version and role: INFO is forbidden",
-                ));
-            }
-            Err(error) => return Err(error.into()),
-        }
-        let wanted = [
-            ("appendonly", "yes"),
-            ("appendfsync", "always"),
-            ("no-appendfsync-on-rewrite", "no"),
-            ("maxmemory-policy", "noeviction"),
-        ];
-        for (name, right) in wanted {
-            match client.config_get::<Value, _>(name).await {
-                Ok(reply) => {
-                    let parts = match reply {
-                        Value::Map(map) => map.inner().into_values().collect(),
-                        other => list(other)?,
-                    };
-                    let value = parts.last().map(text).unwrap_or_default();
-                    if value != right {
-                        findings.push(Finding::unsafe_because(format!(
-                            "Redis: {name} must be {right}, it is {value:?}"
-                        )));
-                    }
+        let mut findings: Vec<Finding> = Vec::new();
+        for server in self.redis().servers()? {
+            for finding in server_ground(&server).await? {
+                if !findings.contains(&finding) {
+                    findings.push(finding);
                 }
-                Err(error) if is_forbidden(&error) => {
-                    findings.push(Finding::unknown(format!(
-                        "cannot verify Redis' {name}: CONFIG GET is forbidden"
-                    )));
-                }
-                Err(error) => return Err(error.into()),
             }
         }
         Ok(findings)
@@ -109,6 +79,49 @@ impl Shop {
         }
         Ok(findings)
     }
+}
+
+/// What makes one Redis server unsafe.
+async fn server_ground(client: &WithOptions<Client>) -> Result<Vec<Finding>, Error> {
+    let mut findings = Vec::new();
+    match client.info::<String>(None::<InfoKind>).await {
+        Ok(info) => findings.extend(judge_info(&info)),
+        Err(error) if is_forbidden(&error) => {
+            findings.push(Finding::unknown(
+                "cannot verify Redis' version and role: INFO is forbidden",
+            ));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let wanted = [
+        ("appendonly", "yes"),
+        ("appendfsync", "always"),
+        ("no-appendfsync-on-rewrite", "no"),
+        ("maxmemory-policy", "noeviction"),
+    ];
+    for (name, right) in wanted {
+        match client.config_get::<Value, _>(name).await {
+            Ok(reply) => {
+                let parts = match reply {
+                    Value::Map(map) => map.inner().into_values().collect(),
+                    other => list(other)?,
+                };
+                let value = parts.last().map(text).unwrap_or_default();
+                if value != right {
+                    findings.push(Finding::unsafe_because(format!(
+                        "Redis: {name} must be {right}, it is {value:?}"
+                    )));
+                }
+            }
+            Err(error) if is_forbidden(&error) => {
+                findings.push(Finding::unknown(format!(
+                    "cannot verify Redis' {name}: CONFIG GET is forbidden"
+                )));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(findings)
 }
 
 fn judge_info(info: &str) -> Vec<Finding> {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use fred::clients::{Client, Pool, WithOptions};
-use fred::interfaces::{ClientLike, KeysInterface};
+use fred::interfaces::{ClientLike, ClusterInterface, KeysInterface};
 use fred::types::config::{
     Config, ConnectionConfig, Options, PerformanceConfig, ReconnectPolicy, TcpConfig,
 };
@@ -78,6 +78,29 @@ impl Redis {
     /// A connection for single commands, with this project's limits.
     pub(crate) fn client(&self) -> WithOptions<Client> {
         self.pool.next_connected().with_options(&self.options)
+    }
+
+    /// A connection for each server there is, to ask it about itself: one, or every master of a cluster.
+    pub(crate) fn servers(&self) -> Result<Vec<WithOptions<Client>>, Error> {
+        let client = self.pool.next_connected();
+        if !client.is_clustered() {
+            return Ok(vec![self.client()]);
+        }
+        let known = client.cached_cluster_state();
+        let known = known.map(|state| state.unique_primary_nodes());
+        let Some(nodes) = known.filter(|nodes| !nodes.is_empty()) else {
+            return Err(Error::Unavailable(
+                "the cluster's nodes are not known yet".into(),
+            ));
+        };
+        let of_node = |node| {
+            let options = Options {
+                cluster_node: Some(node),
+                ..self.options.clone()
+            };
+            client.with_options(&options)
+        };
+        Ok(nodes.into_iter().map(of_node).collect())
     }
 
     /// Every connection, to watch it.
