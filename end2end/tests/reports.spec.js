@@ -68,7 +68,7 @@ test("the audit log tells who did what, a page at a time", async ({ admin }) => 
   const id = { voucher_id: sale.voucher_id };
   await asAdmin("/api/admin/pause_sale", id);
   await open(admin, "/admin/sales");
-  await expect(admin.getByRole("row").filter({ hasText: sale.title }).getByTestId("why")).toContainText("Paused by admin, ");
+  await expect(admin.getByRole("row").filter({ hasText: sale.title }).getByTestId("why")).toContainText("Paused by admin");
   // More than a page holds.
   for (let i = 0; i < 26; i += 1) {
     await asAdmin("/api/admin/resume_sale", id);

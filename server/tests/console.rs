@@ -83,7 +83,7 @@ async fn a_paused_sale_says_who_paused_it() {
         .await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let page = text_of(&admin, "/admin/sales").await;
-    assert!(page.contains(&format!("Paused by {name}, ")), "{page}");
+    assert!(page.contains(&format!("Paused by {name}")), "{page}");
     assert!(!page.contains("then resume"), "{page}");
     site.closes().await;
 }
@@ -123,7 +123,7 @@ async fn a_sale_that_drifted_says_so_until_it_is_resumed() {
     let other = admin.asks(&format!("{REPORTS}?voucher_id=999999")).await;
     assert_eq!(other.json()["items"].as_array().map(Vec::len), Some(0));
     let page = text_of(&admin, &format!("/admin/reports?voucher_id={sale}")).await;
-    assert!(page.contains("Closed: "), "{page}");
+    assert!(page.contains("Closed"), "{page}");
 
     let answer = admin
         .posts("/api/admin/resume_sale", &[("voucher_id", &sale)])

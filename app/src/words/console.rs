@@ -110,7 +110,7 @@ pub(crate) struct ConsoleSaleWords {
     pub(crate) done_resumed: &'static str,
     pub(crate) done_stock: &'static str,
     pub(crate) done_ended: &'static str,
-    pub(crate) paused_by: fn(&str, &str) -> String,
+    pub(crate) paused_by: fn(&str) -> String,
     pub(crate) came_back_drift: &'static str,
     pub(crate) came_back_lost: &'static str,
     pub(crate) came_back_behind: &'static str,

@@ -275,7 +275,7 @@ pub(super) static WORDS: Words = Words {
             done_resumed: "The sale goes on.",
             done_stock: "Stock was added.",
             done_ended: "The sale has ended.",
-            paused_by: |who, when| format!("Paused by {who}, {when}."),
+            paused_by: |who| format!("Paused by {who}"),
             came_back_drift: "Counters and rows could not both be right (drift): the sale was closed and loaded anew.",
             came_back_lost: "It came back after a loss: Redis no longer held it whole, and it was loaded anew from the rows.",
             came_back_behind: "It came back under a new epoch: Redis was behind what had been seen of it.",

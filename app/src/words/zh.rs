@@ -253,7 +253,7 @@ pub(super) static WORDS: Words = Words {
             done_resumed: "活动已恢复。",
             done_stock: "库存已增加。",
             done_ended: "活动已结束。",
-            paused_by: |who, when| format!("由 {who} 于 {when} 暂停。"),
+            paused_by: |who| format!("由 {who} 暂停"),
             came_back_drift: "计数与订单行不可能同时正确（偏差）：活动已关闭并重新预热。",
             came_back_lost: "丢失后恢复：Redis 中的数据已不完整，已按订单行重新预热。",
             came_back_behind: "以新的预热轮次恢复：Redis 落后于此前所见。",

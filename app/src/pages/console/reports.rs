@@ -86,15 +86,19 @@ fn view_of(visit: &Visit, page: Listed<Report>) -> Response {
 
 fn view_row(visit: &Visit, row: Report) -> impl IntoView + use<> {
     let words = &visit.words.console;
-    let (tone, icon, word) = if row.drift {
+    // What was only acted upon was not weighed; its counters still add up, or not.
+    let sum = row.left + row.in_flight + row.dead + row.confirmed;
+    let (tone, icon, word) = if row.drift || sum != row.total {
         ("bad", "warning", words.panel.drift)
     } else {
         ("ok", "check", words.panel.balanced)
     };
-    let action = words.report.action_named(&row.action).map_or_else(
-        || row.action.clone(),
-        |(word, hint)| format!("{word}: {hint}"),
-    );
+    let action = match words.report.action_named(&row.action) {
+        Some((word, hint)) => {
+            view! { <strong>{word}</strong><p class="muted">{hint}</p> }.into_any()
+        }
+        None => row.action.clone().into_any(),
+    };
     view! {
         <tr>
             <th scope="row"><time datetime=iso(row.at_ms)>{table_time(row.at_ms)}</time></th>

@@ -195,9 +195,10 @@ fn view_row(
 /// Why a sale is paused, and what to do about it.
 fn view_standstill(visit: &Visit, id: &str, why: &Standstill) -> impl IntoView + use<> {
     let words = &visit.words.console.sale;
+    let time = |at_ms: i64| view! { <time datetime=iso(at_ms)>{short_date_time(at_ms)}</time> };
     let paused = why.paused_ms.map(|at_ms| {
         let who = why.paused_by.as_deref().unwrap_or("?");
-        (words.paused_by)(who, &short_date_time(at_ms))
+        view! { <p>{(words.paused_by)(who)}" · "{time(at_ms)}</p> }
     });
     // The graver cause, when there were two.
     let came_back = match (why.drift_ms, why.lost_ms) {
@@ -207,13 +208,12 @@ fn view_standstill(visit: &Visit, id: &str, why: &Standstill) -> impl IntoView +
         (None, None) => None,
     };
     let came_back = came_back.map(|(text, at_ms)| {
-        let time = at_ms
-            .map(|at_ms| view! { <time datetime=iso(at_ms)>{short_date_time(at_ms)}</time>" " });
-        view! { <p class="came-back">{time}{text}" "{words.look_then_resume}</p> }
+        let when = at_ms.map(|at_ms| view! { {time(at_ms)}" · " });
+        view! { <p class="came-back">{when}{text}" "{words.look_then_resume}</p> }
     });
     view! {
         <div class="why" data-testid="why">
-            {paused.map(|text| view! { <p>{text}</p> })}
+            {paused}
             {came_back}
             <a href=routes::reports_of(id)>{visit.words.console.reports}</a>
         </div>
