@@ -172,8 +172,8 @@ impl Shop {
             return Ok(0);
         };
         let mut applied = 0;
-        crate::fail_point("change-before-script");
         for (rev, change) in voucher::change_after(self.pool(), id, live.rev).await? {
+            crate::fail_point("change-before-script");
             let keys = vec![self.names().sale(voucher.lane, id)];
             let args = vec![rev.into(), change.kind.as_str().into(), change.value.into()];
             let reply = list(self.redis().eval(&APPLY, keys, args).await?)?;
