@@ -48,7 +48,7 @@ pub use dead_letters::{DeadLetter, Settled};
 pub use error::{Cause, Error};
 pub use ground::Finding;
 pub use ids::{EntryId, Lane, LaneEntry, OrderId, UserId, VoucherId};
-pub use limits::Attempt;
+pub use limits::Login;
 pub use orders::{Order, OrderState};
 pub use overview::{LaneOverview, Overview, PendingEntry, SaleOverview, Worker};
 pub use page::{Page, Paged};
@@ -76,4 +76,6 @@ fn fail_point(name: &str) {
         _ => return,
     };
     kill_process(getpid(), signal).expect("a process may signal itself");
+    // Any thread may be the one that takes a stop: this one goes no further until it is taken.
+    std::thread::sleep(std::time::Duration::from_millis(50));
 }
