@@ -24,6 +24,8 @@ const LANES_MS: i64 = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     known: RwLock<HashMap<VoucherId, Arc<Voucher>>>,
+    /// Where Redis holds sales that were asked for while PostgreSQL was away.
+    found: RwLock<HashMap<VoucherId, Lane>>,
     /// Unknown id → when it was looked for.
     missing: RwLock<HashMap<VoucherId, i64>>,
     /// The lanes that vouchers belong to.
@@ -84,6 +86,19 @@ impl Catalog {
         *self.lanes.write().unwrap_or_else(PoisonError::into_inner) = lanes;
     }
 
+    /// The lane of a voucher, as far as it is known without its row.
+    fn lane(&self, id: VoucherId) -> Option<Lane> {
+        let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
+        self.get(id)
+            .map(|voucher| voucher.lane)
+            .or_else(|| found.get(&id).copied())
+    }
+
+    fn put_found(&self, id: VoucherId, lane: Lane) {
+        let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
+        found.insert(id, lane);
+    }
+
     fn is_missing(&self, id: VoucherId, now_ms: i64) -> bool {
         let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
         missing
@@ -122,13 +137,17 @@ impl Shop {
     /// The lane that decides about this voucher.
     ///
     /// A process that has not met the voucher and can't ask PostgreSQL looks where Redis holds
-    /// the sale: buying works while PostgreSQL is away.
+    /// the sale: buying works while PostgreSQL is away, and only the first buyer waits for it.
     pub(crate) async fn lane_of(&self, id: VoucherId) -> Result<Lane, Error> {
+        if let Some(lane) = self.catalog().lane(id) {
+            return Ok(lane);
+        }
         match self.voucher(id).await {
             Ok(voucher) => Ok(voucher.lane),
             Err(error @ Error::Unavailable(_)) => {
                 for lane in (0..self.lane_count()).map(Lane) {
                     if self.redis().exists(self.names().sale(lane, id)).await? {
+                        self.catalog().put_found(id, lane);
                         return Ok(lane);
                     }
                 }
