@@ -29,6 +29,7 @@ use tracing::{Instrument, debug, error, info_span, warn};
 use crate::{
     address::TrustedProxies,
     config::Config,
+    forms,
     metrics::Metrics,
     overload::{self, Gate},
     refusal, request_id, security,
@@ -72,6 +73,7 @@ pub async fn pass(State(edge): State<Arc<Edge>>, mut request: Request, next: Nex
     let path = request.uri().path().to_owned();
     let span = info_span!("request", request_id = %id, method = %request.method(), path = %path);
     let nonce = is_page(&path).then(Nonce::new);
+    let browser = forms::wants_html(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
 
     request.extensions_mut().insert(ClientAddress(client));
@@ -82,6 +84,9 @@ pub async fn pass(State(edge): State<Arc<Edge>>, mut request: Request, next: Nex
     let mut response = run(&edge, &path, request, next)
         .instrument(span.clone())
         .await;
+    if browser {
+        response = refusal::for_browser(response);
+    }
 
     let headers = response.headers_mut();
     security::set_headers(headers, nonce.as_ref(), edge.secure);

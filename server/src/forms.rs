@@ -112,7 +112,7 @@ struct Caller {
 
 impl Caller {
     fn of(parts: &Parts) -> Self {
-        let form = parts.headers.get_all(header::ACCEPT).iter().any(names_html);
+        let form = wants_html(&parts.headers);
         Self {
             form,
             reads: parts.method == Method::GET || parts.method == Method::HEAD,
@@ -155,8 +155,11 @@ fn see_other(response: Response, target: &str) -> Response {
     Response::from_parts(parts, Body::empty())
 }
 
-fn names_html(value: &HeaderValue) -> bool {
-    value.to_str().is_ok_and(|text| text.contains("text/html"))
+/// Whether a browser asks for something to look at.
+pub fn wants_html(headers: &HeaderMap) -> bool {
+    let names_html =
+        |value: &HeaderValue| value.to_str().is_ok_and(|text| text.contains("text/html"));
+    headers.get_all(header::ACCEPT).iter().any(names_html)
 }
 
 /// The path of the page that sent the form, if it is one of this site.

@@ -84,7 +84,7 @@ pub async fn me() -> Result<Option<User>, ApiError> {
 
 #[cfg(feature = "ssr")]
 mod ssr {
-    use seckill::Attempt;
+    use seckill::Login;
 
     use super::User;
     use crate::{
@@ -95,33 +95,41 @@ mod ssr {
 
     pub(super) async fn register(username: &str, password: &str) -> Result<User, ApiError> {
         let caller = Caller::from_context()?;
-        let user = caller.state.shop.register(username, password).await?;
-        caller.sign_in(&user).await?;
-        tracing::info!(user = %user.user_id, "an account was made");
-        Ok(user.into())
+        let shop = &caller.state.shop;
+        let made = shop
+            .register_from(caller.address, username, password)
+            .await?;
+        enter(&caller, made).await
     }
 
     pub(super) async fn login(username: &str, password: &str) -> Result<User, ApiError> {
         let caller = Caller::from_context()?;
         let shop = &caller.state.shop;
-        if let Attempt::Wait { ms } = shop.login_attempt(caller.address, username).await? {
-            respond::retry_after_ms(ms);
-            return Err(ApiError::new(
-                Code::TooMany,
-                "Too many tries. Wait a little before the next.",
-            ));
-        }
-        let Some(user) = shop.verify(username, password).await? else {
+        let checked = shop.login(caller.address, username, password).await?;
+        enter(&caller, checked).await
+    }
+
+    /// Signs in whom the domain lets in.
+    async fn enter(caller: &Caller, answer: Login) -> Result<User, ApiError> {
+        match answer {
+            Login::Welcome(user) => {
+                caller.sign_in(&user).await?;
+                tracing::info!(user = %user.user_id, "signed in");
+                Ok(user.into())
+            }
             // One answer for an unknown name and a wrong password.
-            return Err(ApiError::new(
+            Login::Wrong => Err(ApiError::new(
                 Code::Unauthenticated,
                 "The name or the password is not right.",
-            ));
-        };
-        shop.login_succeeded(caller.address, username).await?;
-        caller.sign_in(&user).await?;
-        tracing::info!(user = %user.user_id, "signed in");
-        Ok(user.into())
+            )),
+            Login::Wait { ms } => {
+                respond::retry_after_ms(ms);
+                Err(ApiError::new(
+                    Code::TooMany,
+                    "Too many tries. Wait a little before the next.",
+                ))
+            }
+        }
     }
 
     pub(super) async fn logout() -> Result<(), ApiError> {

@@ -20,7 +20,13 @@ pub async fn problem(visit: Visit) -> Response {
         .query("code")
         .and_then(Code::parse)
         .unwrap_or(Code::NotFound);
-    refused(&visit, code)
+    // The refusal was answered where it happened; this page only explains it. With the fault's
+    // own status, anybody could fill the log and the metrics with faults that never were.
+    let mut response = refused(&visit, code);
+    if response.status().is_server_error() {
+        *response.status_mut() = StatusCode::OK;
+    }
+    response
 }
 
 /// Any address that is none.

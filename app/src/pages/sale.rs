@@ -117,6 +117,8 @@ fn answer(visit: &Visit) -> Option<Answer> {
     let outcome = visit
         .query("outcome")
         .and_then(Outcome::parse)
+        // Whoever got an order was sent to its page; an address must not tell anybody else so.
+        .filter(|outcome| !matches!(outcome, Outcome::Admitted | Outcome::AlreadyOrdered))
         .map(Answer::Outcome);
     outcome.or_else(|| visit.query("error").and_then(Code::parse).map(Answer::Code))
 }

@@ -23,10 +23,10 @@ if b[2] then
   if b[2] == order then return { 0, order, s[8], '', '' } end
   return { 2, b[2], s[8], '', '' }
 end
-if s[5] ~= 'open' then return { 6, '', s[8], '', '' } end
 local now = clock_ms()
--- The end first: a sale can be ended before it has begun.
+-- The end before all else that changes: a sale that is over is over, paused or not, begun or not.
 if now >= tonumber(s[4]) then return { 4, '', s[8], '', '' } end
+if s[5] ~= 'open' then return { 6, '', s[8], '', '' } end
 if now < tonumber(s[3]) then return { 3, '', s[8], s[3], '' } end
 local stock = tonumber(s[2])
 if stock <= 0 then return { 1, '', s[8], '', '' } end

@@ -7,7 +7,7 @@
 //! behind is distrusted: closed, and loaded anew under another epoch, until an admin resumes it.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ pub(crate) struct Gate {
     seen: Mutex<HashMap<Lane, Seen>>,
     /// How often something was behind.
     alarms: AtomicU64,
+    /// The shop was closed: lost connections are no disturbance any more.
+    closed: AtomicBool,
 }
 
 impl Gate {
@@ -60,6 +62,12 @@ impl Gate {
     /// Whether this process may decide.
     pub(crate) fn is_open(&self) -> bool {
         self.looked.load(Ordering::Acquire) == self.disturbed.load(Ordering::Acquire)
+    }
+
+    /// Ends the watching.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.changed.notify_waiters();
     }
 
     fn disturb(&self) {
@@ -156,7 +164,12 @@ pub(crate) fn watch(shop: &Shop) {
                 }
                 Err(error) => {
                     let why = error.to_string();
-                    if why != told {
+                    if gate.closed.load(Ordering::Acquire) {
+                        return;
+                    }
+                    // Before it was ever connected nothing was disturbed; the process says at
+                    // start what is away.
+                    if why != told && gate.looked.load(Ordering::Acquire) > 0 {
                         tracing::warn!(%error, "not selling until Redis was looked at");
                         told = why;
                     }

@@ -104,17 +104,14 @@ impl Shop {
         }
     }
 
-    /// The user's orders, newest first; those not yet in the database stand on the first page.
+    /// The user's orders, newest first; those not yet in the database among them.
     ///
     /// # Errors
     /// `Invalid` for a cursor that is none; `Unavailable` when either store can't be asked.
     pub async fn orders(&self, user: UserId, page: &Page) -> Result<Paged<Order>, Error> {
         let below: Option<OrderId> = page.cursor()?;
-        let queued = if below.is_none() {
-            self.queued_orders(user).await?
-        } else {
-            Vec::new()
-        };
+        let mut queued = self.queued_orders(user).await?;
+        queued.retain(|order| below.is_none_or(|below| order.order_id < below));
         let rows = order_page(self.pool(), user, below, i64::from(page.limit) + 1).await?;
         let written: Vec<Order> = rows.into_iter().map(Order::from).collect();
         let waiting = queued

@@ -19,7 +19,7 @@ use crate::reports::Report;
 use crate::scripts::{RELEASE, RESTORE};
 use crate::store::order::order_count;
 use crate::store::voucher::{Voucher, voucher_releasable, voucher_released};
-use crate::store::watch::report_insert;
+use crate::store::watch::{report_forget, report_insert};
 use crate::vouchers::LiveSale;
 use crate::{Error, Shop, lock};
 
@@ -30,6 +30,9 @@ const LEASE: Duration = Duration::from_secs(10);
 const CHUNK: u32 = 500;
 /// How often a sale in balance is reported.
 const REPORT_MS: i64 = 60_000;
+/// How long reports are kept, and how often old ones are looked for.
+const KEEP_REPORTS_MS: i64 = 30 * 86_400_000;
+const FORGET_MS: i64 = 3_600_000;
 
 /// What a step did.
 #[derive(Debug, Default)]
@@ -64,6 +67,8 @@ pub struct Reconciler {
     shop: Shop,
     owner: String,
     told: HashMap<VoucherId, Told>,
+    /// When old reports were last removed.
+    forgot_ms: i64,
 }
 
 impl Reconciler {
@@ -73,6 +78,7 @@ impl Reconciler {
             shop: shop.clone(),
             owner: lock::owner(),
             told: HashMap::new(),
+            forgot_ms: 0,
         }
     }
 
@@ -94,6 +100,7 @@ impl Reconciler {
             done.restored += self.restore(lane).await?;
         }
         self.release(&mut done).await?;
+        self.forget_reports().await?;
         Ok(done)
     }
 
@@ -280,6 +287,15 @@ impl Reconciler {
             tracing::error!(%lane, marks = sum, "marks without an entry were given a new one");
         }
         Ok(sum)
+    }
+
+    async fn forget_reports(&mut self) -> Result<(), Error> {
+        let now_ms = self.shop.now_ms();
+        if now_ms - self.forgot_ms >= FORGET_MS {
+            report_forget(self.shop.pool(), now_ms - KEEP_REPORTS_MS).await?;
+            self.forgot_ms = now_ms;
+        }
+        Ok(())
     }
 
     /// Frees the memory of sales that ended long ago and have nothing in flight.

@@ -128,6 +128,7 @@ impl Shop {
 
     /// Closes every connection.
     pub async fn close(&self) {
+        self.0.gate.close();
         self.0.redis.quit().await;
         self.0.pool.close().await;
     }

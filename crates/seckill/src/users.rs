@@ -125,7 +125,7 @@ impl Shop {
     /// # Errors
     /// `Invalid` for a name or password that can't be taken, `Conflict` when the name is
     /// taken, `Unavailable` when PostgreSQL is away or too many passwords are being hashed.
-    pub async fn register(&self, name: &str, secret: &str) -> Result<User, Error> {
+    pub(crate) async fn register(&self, name: &str, secret: &str) -> Result<User, Error> {
         let ((name, key), secret) = (username(name)?, password(secret)?);
         let hash = in_turn(move || hash(&secret)).await?;
         let made = account::account_insert(self.pool(), &name, &key, &hash).await?;
@@ -136,7 +136,7 @@ impl Shop {
     ///
     /// # Errors
     /// `Unavailable` as for [`Shop::register`].
-    pub async fn verify(&self, name: &str, secret: &str) -> Result<Option<User>, Error> {
+    pub(crate) async fn verify(&self, name: &str, secret: &str) -> Result<Option<User>, Error> {
         let key = username(name).map(|(_, key)| key);
         let account = match &key {
             Ok(key) => account::account_by_name(self.pool(), key).await?,

@@ -100,7 +100,11 @@ fn prose(field: &str, text: &str, most: usize) -> Result<String, Error> {
 
 fn line(field: &str, text: &str, least: usize, most: usize) -> Result<String, Error> {
     let text = prose(field, text, most)?;
-    if text.chars().count() < least {
+    // Spaces of no width are no title either.
+    let visible = text.chars().filter(|c| {
+        !c.is_whitespace() && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+    });
+    if visible.count() < least {
         return Err(Error::Invalid(format!("{field}: must not be empty")));
     }
     if text.chars().any(char::is_control) {

@@ -17,12 +17,18 @@ const LATEST_MS: i64 = 253_370_764_800_000;
 pub(crate) fn instant(field: &str, text: &str, zone: &str) -> Result<i64, Error> {
     let text = text.trim();
     let invalid = |why: &str| Error::Invalid(format!("{field}: {why}"));
+    let written = form(text);
+    if written.is_none() {
+        return Err(invalid(
+            "a time such as 2026-11-11T20:00:00+08:00, or a local time with its zone",
+        ));
+    }
     let at = if zone.is_empty() {
         text.parse::<Timestamp>().map_err(|_| {
             invalid("a time such as 2026-11-11T20:00:00+08:00, or a local time with its zone")
         })?
     } else {
-        local(text, zone).map_err(|why| invalid(&why))?
+        local(text, zone, written == Some(true)).map_err(|why| invalid(&why))?
     };
     let ms = at.as_millisecond();
     if (0..=LATEST_MS).contains(&ms) {
@@ -32,15 +38,50 @@ pub(crate) fn instant(field: &str, text: &str, zone: &str) -> Result<i64, Error>
     }
 }
 
-fn local(text: &str, zone: &str) -> Result<Timestamp, String> {
-    if let Ok(at) = text.parse::<Timestamp>() {
-        return Ok(at);
+/// Whether a text is a date and a time to the minute or finer, joined by a T; and whether an offset ends it.
+fn form(text: &str) -> Option<bool> {
+    let (date, time) = text.split_once(['T', 't'])?;
+    let like = |text: &str, form: &str| {
+        text.len() == form.len()
+            && text.bytes().zip(form.bytes()).all(|(b, f)| {
+                if f == b'0' {
+                    b.is_ascii_digit()
+                } else {
+                    b == f
+                }
+            })
+    };
+    if !like(date, "0000-00-00") {
+        return None;
+    }
+    let (time, offset) = match time.find(['Z', 'z', '+', '-']) {
+        Some(at) => (&time[..at], Some(&time[at..])),
+        None => (time, None),
+    };
+    let offset_fits =
+        offset.is_none_or(|o| matches!(o, "Z" | "z") || like(o, "+00:00") || like(o, "-00:00"));
+    let (clock, fraction) = time
+        .split_once('.')
+        .map_or((time, None), |(c, f)| (c, Some(f)));
+    let digits = |f: &str| (1..=9).contains(&f.len()) && f.bytes().all(|b| b.is_ascii_digit());
+    let clock_fits = match fraction {
+        Some(fraction) => like(clock, "00:00:00") && digits(fraction),
+        None => like(clock, "00:00:00") || like(clock, "00:00"),
+    };
+    (offset_fits && clock_fits).then_some(offset.is_some())
+}
+
+fn local(text: &str, zone: &str, offset: bool) -> Result<Timestamp, String> {
+    let zone = TimeZone::get(zone)
+        .map_err(|_| "the zone is not one of the IANA names, such as Asia/Shanghai".to_owned())?;
+    if offset {
+        return text
+            .parse()
+            .map_err(|_| "a time such as 2026-11-11T20:00:00+08:00".to_owned());
     }
     let civil: DateTime = text
         .parse()
         .map_err(|_| "a local time such as 2026-11-11T20:00".to_owned())?;
-    let zone = TimeZone::get(zone)
-        .map_err(|_| "the zone is not one of the IANA names, such as Asia/Shanghai".to_owned())?;
     match zone.to_ambiguous_timestamp(civil).offset() {
         AmbiguousOffset::Unambiguous { offset } => offset
             .to_timestamp(civil)
@@ -79,6 +120,11 @@ mod tests {
             ("", "Asia/Shanghai"),
             ("2026-11-11T20:00", ""),
             ("0001-01-01T00:00:00Z", ""),
+            ("2026-11-11", "Asia/Shanghai"),
+            ("20261111T20", "Asia/Shanghai"),
+            ("2026-11-11T20:00[America/New_York]", "Asia/Shanghai"),
+            ("2026-11-11T20:00:00+08:00", "Mars/Olympus"),
+            ("2026-11-11T20:00:00.Z", ""),
         ] {
             assert!(
                 matches!(instant("begin", text, zone), Err(Error::Invalid(_))),

@@ -1,10 +1,10 @@
 //! The decision: who gets a voucher, and what everybody else is told.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use futures::future::join_all;
-use seckill::{Attempt, Error, Page, Purchase, SaleState, VoucherId};
+use seckill::{Error, Login, Page, Purchase, SaleState, VoucherId};
 use testkit::{Stage, is_unavailable};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -418,53 +418,41 @@ async fn ids_of_many_processes_never_repeat_and_rise_within_each() {
 async fn guessing_passwords_is_slowed_and_locks_nobody_else_out() {
     let stage = Stage::new().await;
     let shop = &stage.shop;
-    shop.register("Anna", "correct horse")
+    let (guesser, herself) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+    let right = "correct horse";
+    let made = shop
+        .register_from(herself, "Anna", right)
         .await
         .expect("registered");
+    let Login::Welcome(anna) = made else {
+        panic!("{made:?}")
+    };
     assert!(matches!(
-        shop.register("anna", "correct horse").await,
+        shop.register_from(herself, "anna", right).await,
         Err(Error::Conflict(_))
     ));
     assert!(matches!(
-        shop.register("a b", "correct horse").await,
+        shop.register_from(herself, "a b", right).await,
         Err(Error::Invalid(_))
     ));
     assert!(matches!(
-        shop.register("bob", "short").await,
+        shop.register_from(herself, "bob", "short").await,
         Err(Error::Invalid(_))
     ));
+    let nobody = shop.login(herself, "nobody", right).await.expect("checked");
+    assert_eq!(nobody, Login::Wrong);
+    // However many at once: exactly so many guesses are looked at.
+    let guesses = join_all((0..30).map(|_| shop.login(guesser, "anna", "wrong horse"))).await;
+    let looked_at = guesses
+        .iter()
+        .filter(|g| matches!(g, Ok(Login::Wrong)))
+        .count();
+    assert_eq!(looked_at, 10, "{guesses:?}");
+    assert!(matches!(shop.login(guesser, "anna", right).await, Ok(Login::Wait { ms }) if ms > 0));
+    let hers = join_all((0..30).map(|_| shop.login(herself, "ANNA", right))).await;
     assert!(
-        shop.verify("ANNA", "correct horse")
-            .await
-            .expect("checked")
-            .is_some()
+        hers.iter()
+            .all(|answer| matches!(answer, Ok(Login::Welcome(user)) if *user == anna)),
+        "{hers:?}"
     );
-    assert!(
-        shop.verify("anna", "wrong horse")
-            .await
-            .expect("checked")
-            .is_none()
-    );
-    assert!(
-        shop.verify("nobody", "correct horse")
-            .await
-            .expect("checked")
-            .is_none()
-    );
-    let (guesser, herself) = (IpAddr::from([10, 0, 0, 1]), IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let mut allowed = 0;
-    while shop.login_attempt(guesser, "anna").await.expect("counted") == Attempt::Allowed {
-        allowed += 1;
-        assert!(allowed < 100, "there is no limit");
-    }
-    assert_eq!(allowed, 10);
-    for _ in 0..30 {
-        assert_eq!(
-            shop.login_attempt(herself, "anna").await.expect("counted"),
-            Attempt::Allowed
-        );
-        shop.login_succeeded(herself, "anna")
-            .await
-            .expect("forgotten");
-    }
 }

@@ -538,3 +538,48 @@ async fn pending_entries_are_listed_page_by_page() {
         (5, 5, 5, Some(0))
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queued_order_is_listed_on_whatever_page_its_id_falls() {
+    let stage = Stage::new().await;
+    let buyer = stage.buyers(1).await.remove(0);
+    let mut ids = Vec::new();
+    for written in [false, true, true] {
+        let sale = stage.open_sale(5).await;
+        let order = stage
+            .shop
+            .buy(buyer.user_id, sale.voucher_id, "")
+            .await
+            .expect("answered");
+        let order = order.order_id().expect("admitted");
+        ids.push(order);
+        if written {
+            sqlx::query(
+                "insert into voucher_order (order_id, user_id, voucher_id, state, admitted_ms, settled_ms)
+                 values ($1, $2, $3, 'confirmed', 1, 1)",
+            )
+            .bind(order.get())
+            .bind(buyer.user_id.get())
+            .bind(sale.voucher_id.get())
+            .execute(&stage.pool)
+            .await
+            .expect("inserted");
+        }
+    }
+    ids.reverse();
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let page = Page::parse(after.as_deref(), Some("1")).expect("a page");
+        let page = stage
+            .shop
+            .orders(buyer.user_id, &page)
+            .await
+            .expect("listed");
+        listed.extend(page.items.iter().map(|order| order.order_id));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(listed, ids);
+}

@@ -45,9 +45,13 @@ impl Consumer {
             Err(error) if matches!(error.kind(), fred::error::ErrorKind::Timeout) => {
                 // No answer although the block time has passed: the connection is half open.
                 tracing::warn!(consumer = %self.name, "a blocking read got no answer; connecting anew");
-                if let Err(error) = self.reader.force_reconnection().await {
-                    tracing::debug!(%error, "reconnecting the reader");
-                }
+                // Not waited for: Redis may be out of reach for long, and a step has to end.
+                let reader = self.reader.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = reader.force_reconnection().await {
+                        tracing::debug!(%error, "reconnecting the reader");
+                    }
+                });
                 return Err(error.into());
             }
             reply => reply?,

@@ -116,6 +116,14 @@ pub(crate) async fn standstills(
         .collect()
 }
 
+/// Removes reports up to this time.
+pub(crate) async fn report_forget(on: impl PgExecutor<'_>, until_ms: i64) -> Result<(), Error> {
+    sqlx::query!("delete from reconcile_report where at_ms <= $1", until_ms)
+        .execute(on)
+        .await?;
+    Ok(())
+}
+
 /// Adds what an operator did.
 pub(crate) async fn audit_insert(
     on: impl PgExecutor<'_>,
