@@ -193,11 +193,16 @@ mod ssr {
     pub(super) fn form_again(error: &ApiError, form: &VoucherForm<'_>) -> String {
         let mut page = refusal_page(error, ADMIN_SALES);
         if error.code == Code::Invalid {
-            let rules: String = form.rules.chars().take(RULES_KEPT).collect();
+            // Cut rules could be saved without anybody noticing: they go whole or not at all.
+            let fits = form.rules.chars().count() <= RULES_KEPT;
+            let rules = if fits { form.rules } else { "" };
+            if !fits {
+                page.push_str("&cut=rules");
+            }
             for (name, value) in [
                 ("title", form.title),
                 ("subtitle", form.subtitle),
-                ("rules", rules.as_str()),
+                ("rules", rules),
                 ("pay_cents", form.pay_cents),
                 ("value_cents", form.value_cents),
                 ("stock", form.stock),

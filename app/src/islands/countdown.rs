@@ -125,7 +125,7 @@ pub fn Countdown(
             <p class="countdown-face" data-testid="countdown" role="timer">{move || shown.get()}</p>
             {main.then(|| view! {
                 <p class="countdown-clock">{move || clock.replace("{time}", &clock_time(now.get()))}</p>
-                <p class="countdown-local">{move || local.get()}</p>
+                <p class="countdown-local">{move || if phase.get() == Phase::Before { local.get() } else { String::new() }}</p>
                 <p class="visually-hidden" aria-live="polite">{move || spoken.get()}</p>
             })}
         </div>
@@ -220,6 +220,12 @@ mod browser {
             .document()?
             .document_element()?
             .get_attribute("lang")?;
+        // As the server writes English dates: the day first.
+        let language = if language == "en" {
+            "en-GB".to_owned()
+        } else {
+            language
+        };
         let options = Object::new();
         for (name, value) in [
             ("dateStyle", "medium"),

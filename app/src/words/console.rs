@@ -94,6 +94,8 @@ pub(crate) struct ConsoleSaleWords {
     pub(crate) title: &'static str,
     pub(crate) subtitle: &'static str,
     pub(crate) rules: &'static str,
+    /// Beside the empty field, when what was entered is too long to travel in an address.
+    pub(crate) rules_left_out: &'static str,
     pub(crate) pay_cents: &'static str,
     pub(crate) value_cents: &'static str,
     pub(crate) cents_hint: &'static str,

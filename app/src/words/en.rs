@@ -190,7 +190,7 @@ pub(super) static WORDS: Words = Words {
         overview_lead: "Total = left + in flight + dead + confirmed, at every moment.",
         queue_lead: "What waits between admission and the database.",
         pending_lead: "Delivered to a worker, not yet acknowledged.",
-        dead_lead: "Entries that were given up on. Each is still an order that somebody holds.",
+        dead_lead: "Entries that were given up on. An admitted one is still an order that somebody holds; a broken or forged one never was.",
         panel: PanelWords {
             as_of: "As of",
             pause: "Pause refresh",
@@ -259,6 +259,7 @@ pub(super) static WORDS: Words = Words {
             title: "Title",
             subtitle: "Subtitle",
             rules: "Rules",
+            rules_left_out: "What you entered here was too long to be kept; please enter it again.",
             pay_cents: "Price, in cents",
             value_cents: "Face value, in cents",
             cents_hint: "8000 is ¥80",

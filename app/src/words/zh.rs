@@ -168,7 +168,7 @@ pub(super) static WORDS: Words = Words {
         overview_lead: "总数 = 剩余 + 处理中 + 死信 + 已成功，时刻成立。",
         queue_lead: "准入之后、写入数据库之前的订单。",
         pending_lead: "已交给消费者，尚未确认。",
-        dead_lead: "已放弃处理的消息。每一条仍是某位买家持有的订单。",
+        dead_lead: "已放弃处理的消息。已受理的仍是某位买家持有的订单；损坏或伪造的从未是订单。",
         panel: PanelWords {
             as_of: "数据时间",
             pause: "暂停刷新",
@@ -237,6 +237,7 @@ pub(super) static WORDS: Words = Words {
             title: "标题",
             subtitle: "副标题",
             rules: "规则",
+            rules_left_out: "此处内容过长，未能保留，请重新填写。",
             pay_cents: "售价（分）",
             value_cents: "面值（分）",
             cents_hint: "8000 即 ¥80",

@@ -307,11 +307,12 @@ fn view_form(visit: &Visit) -> impl IntoView + use<> {
             <h2 id="new-sale">{words.new_title}</h2>
             <p class="muted">{words.new_lead}</p>
             <form method="post" action="/api/admin/create_voucher" class="form grid">
-                {field("title", words.title, "text", Rule { required: true, maxlength: Some("100"), ..Rule::default() })}
-                {field("subtitle", words.subtitle, "text", Rule { maxlength: Some("200"), ..Rule::default() })}
+                {field("title", words.title, "text", Rule { required: true, maxlength: Some("120"), ..Rule::default() })}
+                {field("subtitle", words.subtitle, "text", Rule { maxlength: Some("120"), ..Rule::default() })}
                 <div class="field wide">
                     <label for="rules">{words.rules}</label>
                     <textarea id="rules" name="rules" rows="3" maxlength="4000">{entered("rules")}</textarea>
+                    {visit.query("cut").map(|_| view! { <p class="hint">{words.rules_left_out}</p> })}
                 </div>
                 {field("pay_cents", words.pay_cents, "number", Rule { hint: Some(words.cents_hint), ..number })}
                 {field("value_cents", words.value_cents, "number", Rule { min: Some("1"), ..number })}
