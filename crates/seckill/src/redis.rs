@@ -4,6 +4,8 @@
 //! purchase that is refused and then sent again could be admitted under an id that was given
 //! to somebody else. Who calls decides about a retry.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use fred::clients::{Client, Pool, WithOptions};
@@ -12,6 +14,7 @@ use fred::types::config::{
     Config, ConnectionConfig, Options, PerformanceConfig, ReconnectPolicy, TcpConfig,
 };
 use fred::types::{Builder, ClusterHash, CustomCommand, Value};
+use fred::util::redis_keyslot;
 
 use crate::Error;
 use crate::scripts::Script;
@@ -20,6 +23,10 @@ use crate::scripts::Script;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a script that works on a whole sale may take.
 const SLOW: Duration = Duration::from_secs(60);
+/// How often a connection is asked whether it is still there.
+const WATCH: Duration = Duration::from_secs(1);
+/// How long it may be silent. Longer than Redis lets a script run before it answers "busy".
+const SILENCE: Duration = Duration::from_secs(6);
 /// Commands that may wait for a connection before new ones are refused.
 const BUFFER: usize = 100_000;
 
@@ -28,6 +35,8 @@ const BUFFER: usize = 100_000;
 pub(crate) struct Redis {
     pool: Pool,
     options: Options,
+    /// Scripts that take their time and keep their connection silent meanwhile.
+    slow: Arc<AtomicUsize>,
 }
 
 /// A builder with this project's policy: reconnect for ever, time out, bound what waits.
@@ -72,7 +81,15 @@ impl Redis {
             fail_fast: true,
             ..Options::default()
         };
-        Ok(Self { pool, options })
+        let slow = Arc::new(AtomicUsize::new(0));
+        for client in pool.clients() {
+            tokio::spawn(watch(client.clone(), Arc::downgrade(&slow)));
+        }
+        Ok(Self {
+            pool,
+            options,
+            slow,
+        })
     }
 
     /// A connection for single commands, with this project's limits.
@@ -137,6 +154,7 @@ impl Redis {
             timeout: Some(SLOW),
             ..self.options.clone()
         };
+        let _slow = Slow::new(&self.slow);
         eval(
             &self.pool.next_connected().with_options(&options),
             script,
@@ -178,6 +196,50 @@ impl Redis {
     }
 }
 
+/// Counts a slow script for as long as it lives.
+struct Slow(Arc<AtomicUsize>);
+
+impl Slow {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Makes a connection anew that no longer answers, until the connections are dropped.
+///
+/// A half-open connection takes what is written for ever. The client library's own check counts
+/// from the last write, so that it never strikes while others keep writing.
+async fn watch(client: Client, slow: Weak<AtomicUsize>) {
+    let options = Options {
+        max_attempts: Some(1),
+        timeout: Some(SILENCE),
+        fail_fast: true,
+        ..Options::default()
+    };
+    loop {
+        tokio::time::sleep(WATCH).await;
+        let Some(slow) = slow.upgrade() else { return };
+        if slow.load(Ordering::Acquire) > 0 {
+            continue;
+        }
+        drop(slow);
+        let asked = client.with_options(&options).ping::<Value>(None).await;
+        if asked.is_err_and(|error| matches!(error.kind(), fred::error::ErrorKind::Timeout)) {
+            tracing::warn!("a connection to Redis gives no answer; connecting anew");
+            if let Err(error) = client.force_reconnection().await {
+                tracing::debug!(%error, "connecting anew");
+            }
+        }
+    }
+}
+
 /// Calls a script by its digest; where Redis does not know it, by its text.
 ///
 /// After `SCRIPT FLUSH`, a restart or a failover Redis has forgotten it. Sending the text is
@@ -188,9 +250,11 @@ async fn eval<C: ClientLike + Sync>(
     keys: Vec<String>,
     args: Vec<Value>,
 ) -> Result<Value, Error> {
-    // The slot is that of the first key, which stands behind the script and the number of keys.
-    let by_digest = CustomCommand::new_static("EVALSHA", ClusterHash::Offset(2), false);
-    let by_text = CustomCommand::new_static("EVAL", ClusterHash::Offset(2), false);
+    // The slot is that of the first key. The client library takes it from a custom command only
+    // as a number; anything else is hashed like a first key, here the digest.
+    let slot = keys.first().map_or(0, |key| redis_keyslot(key.as_bytes()));
+    let by_digest = CustomCommand::new_static("EVALSHA", ClusterHash::Custom(slot), false);
+    let by_text = CustomCommand::new_static("EVAL", ClusterHash::Custom(slot), false);
     let call = |name: &str| {
         let count = i64::try_from(keys.len()).unwrap_or(i64::MAX);
         let mut all: Vec<Value> = Vec::with_capacity(keys.len() + args.len() + 2);
