@@ -168,7 +168,9 @@ impl Sequence {
             return Ok(());
         }
         let day_start_ms = day * DAY_SECONDS * 1_000;
-        let of_day_ms = (now_ms - day_start_ms).clamp(0, DAY_SECONDS * 1_000 - 1);
+        // A clock that was set back must not lower the place where a lost counter begins anew.
+        let latest_ms = now_ms.max(self.state().issued.0 * 1_000);
+        let of_day_ms = (latest_ms - day_start_ms).clamp(0, DAY_SECONDS * 1_000 - 1);
         let key = self.names.sequence(KIND, &date(day));
         let args = vec![
             i64::from(self.block).into(),
@@ -217,6 +219,8 @@ fn date(day: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fred::interfaces::KeysInterface;
+
     use super::*;
 
     fn leased(day: i64, first: u32, last: u32) -> State {
@@ -284,5 +288,114 @@ mod tests {
         assert_eq!(last.get(), i64::MAX);
         assert!(compose(EPOCH_SECONDS + (1 << 31), 0).is_err());
         assert_eq!(decompose(last), (EPOCH_SECONDS + (1 << 31) - 1, u32::MAX));
+    }
+
+    const PROCESSES: usize = 8;
+    const STEPS: usize = 250;
+
+    /// Milliseconds of a clock that goes eight seconds a step, now and then back by two minutes, and
+    /// passes midnight after four fifths of the steps. The days lie ahead of Redis' own clock,
+    /// so that only the processes' counts.
+    fn stepping_clock() -> Vec<i64> {
+        let midnight = 25_000 * DAY_SECONDS * 1_000;
+        let mut now = midnight - 8_000 * i64::try_from(STEPS * 4 / 5).expect("few") + 1_234;
+        let step = |n| {
+            now += match n % 20 {
+                13 => -120_000,
+                14 => 136_000,
+                _ => 8_000,
+            };
+            now
+        };
+        (0..STEPS).map(step).collect()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn ten_million_ids_of_eight_processes_never_repeat() {
+        let url = std::env::var("SECKILL_TEST_REDIS_URL").expect("run the tests with script/test");
+        let scale = std::env::var("SECKILL_FAULTS_SCALE").unwrap_or_default();
+        let scale: usize = scale.parse().unwrap_or(1).max(1);
+        let each = 10_000_000 * scale / PROCESSES / STEPS;
+        let redis = Redis::open(&url, 1, std::time::Duration::from_secs(5)).expect("a URL");
+        let ready = redis.wait(std::time::Duration::from_secs(30));
+        ready.await.expect("the test Redis answers");
+        let prefix = format!("test_ids_{:016x}", rand::random::<u64>());
+        let names = Names::new(&prefix).expect("a prefix");
+        let sequences: Vec<_> = (0..PROCESSES)
+            .map(|_| Arc::new(Sequence::new(redis.clone(), names.clone(), 20_000)))
+            .collect();
+        let mut ids: Vec<Vec<i64>> = vec![Vec::with_capacity(each * STEPS); PROCESSES];
+        let (mut highest, mut latest, mut losses, mut returned) = (0, 0, 0, 0);
+        for (step, now_ms) in stepping_clock().into_iter().enumerate() {
+            if [93, 125, 213].contains(&step) {
+                // The counter is lost; the first and the last time with the clock set back, and the
+                // last time to before midnight.
+                let key = names.sequence(KIND, &date(latest / 1_000 / DAY_SECONDS));
+                let _: i64 = redis
+                    .client()
+                    .del(key)
+                    .await
+                    .expect("the test Redis answers");
+                losses += 1;
+            }
+            let tasks: Vec<_> = sequences
+                .iter()
+                .map(|sequence| {
+                    let sequence = Arc::clone(sequence);
+                    tokio::spawn(async move {
+                        let mut taken = Vec::with_capacity(each);
+                        for n in 0..each {
+                            let id = sequence.take(now_ms).await.expect("leased");
+                            taken.push(id.get());
+                            if n % 16 == 0 {
+                                sequence.give_back(id);
+                            }
+                        }
+                        taken
+                    })
+                })
+                .collect();
+            returned += PROCESSES * each.div_ceil(16);
+            let before = highest;
+            for (task, all) in tasks.into_iter().zip(&mut ids) {
+                let taken = task.await.expect("no process failed");
+                // By the second across processes: what is taken two seconds later is higher than
+                // everything anybody took before (one second is what a lost counter may cost).
+                if now_ms > latest + 2_000 {
+                    assert!(taken[0] > before, "step {step}");
+                }
+                highest = highest.max(*taken.last().expect("ids"));
+                all.extend(taken);
+            }
+            latest = latest.max(now_ms);
+        }
+        for all in &ids {
+            assert!(
+                all.windows(2).all(|pair| pair[0] < pair[1]),
+                "increasing within a process"
+            );
+        }
+        // Each is in order: what repeats meets itself when all are merged.
+        let mut heads = [0; PROCESSES];
+        let (mut last, mut repeats, mut count) = (0, 0, 0_usize);
+        while let Some(least) = (0..PROCESSES)
+            .filter(|p| heads[*p] < each * STEPS)
+            .min_by_key(|p| ids[*p][heads[*p]])
+        {
+            let id = ids[least][heads[least]];
+            repeats += usize::from(id == last);
+            (last, heads[least], count) = (id, heads[least] + 1, count + 1);
+        }
+        let days = [latest, latest - DAY_SECONDS * 1_000].map(|ms| date(ms / 1_000 / DAY_SECONDS));
+        for day in days {
+            let gone = redis.client().del(names.sequence(KIND, &day)).await;
+            let _: i64 = gone.expect("the test Redis answers");
+        }
+        assert_eq!((repeats, count), (0, each * STEPS * PROCESSES));
+        // Not a print macro: it shall be seen although the test's output is captured.
+        let figures = format!(
+            "ids: {count} over {PROCESSES} processes, {returned} given back, a stepping clock, {losses} lost counters, midnight: {repeats} repeats\n"
+        );
+        std::io::Write::write_all(&mut std::io::stderr(), figures.as_bytes()).expect("written");
     }
 }
