@@ -291,14 +291,17 @@ mod tests {
     }
 
     const PROCESSES: usize = 8;
-    const STEPS: usize = 250;
+    /// Ids of one process in one step.
+    const EACH: usize = 5_000;
+    /// Small enough that nobody leases more in a step than the clock allows after a loss.
+    const BLOCK: u32 = 2_000;
 
-    /// Milliseconds of a clock that goes eight seconds a step, now and then back by two minutes, and
-    /// passes midnight after four fifths of the steps. The days lie ahead of Redis' own clock,
-    /// so that only the processes' counts.
-    fn stepping_clock() -> Vec<i64> {
+    /// Milliseconds of a clock that goes eight seconds a step, now and then back by two minutes,
+    /// and passes midnight before the last fifth of the steps. The days lie ahead of Redis' own
+    /// clock, so that only the processes' counts.
+    fn stepping_clock(steps: usize) -> Vec<i64> {
         let midnight = 25_000 * DAY_SECONDS * 1_000;
-        let mut now = midnight - 8_000 * i64::try_from(STEPS * 4 / 5).expect("few") + 1_234;
+        let mut now = midnight - 8_000 * i64::try_from(steps * 4 / 5).expect("few") + 1_034;
         let step = |n| {
             now += match n % 20 {
                 13 => -120_000,
@@ -307,65 +310,81 @@ mod tests {
             };
             now
         };
-        (0..STEPS).map(step).collect()
+        (0..steps).map(step).collect()
+    }
+
+    /// Takes ids, of which each sixteenth is refused and given back, and lets the lease of the
+    /// next block come to its end.
+    async fn take_many(sequence: Arc<Sequence>, now_ms: i64) -> Vec<i64> {
+        let mut taken = Vec::with_capacity(EACH);
+        for n in 0..EACH {
+            let id = sequence.take(now_ms).await.expect("leased");
+            taken.push(id.get());
+            if n % 16 == 0 {
+                sequence.give_back(id);
+            }
+        }
+        while sequence.state().unused() < u64::from(BLOCK) / 4 {
+            tokio::task::yield_now().await;
+        }
+        taken
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn ten_million_ids_of_eight_processes_never_repeat() {
         let url = std::env::var("SECKILL_TEST_REDIS_URL").expect("run the tests with script/test");
         let scale = std::env::var("SECKILL_FAULTS_SCALE").unwrap_or_default();
-        let scale: usize = scale.parse().unwrap_or(1).max(1);
-        let each = 10_000_000 * scale / PROCESSES / STEPS;
+        let steps: usize = 250 * scale.parse().unwrap_or(1).max(1);
         let redis = Redis::open(&url, 1, std::time::Duration::from_secs(5)).expect("a URL");
         let ready = redis.wait(std::time::Duration::from_secs(30));
         ready.await.expect("the test Redis answers");
         let prefix = format!("test_ids_{:016x}", rand::random::<u64>());
         let names = Names::new(&prefix).expect("a prefix");
         let sequences: Vec<_> = (0..PROCESSES)
-            .map(|_| Arc::new(Sequence::new(redis.clone(), names.clone(), 20_000)))
+            .map(|_| Arc::new(Sequence::new(redis.clone(), names.clone(), BLOCK)))
             .collect();
-        let mut ids: Vec<Vec<i64>> = vec![Vec::with_capacity(each * STEPS); PROCESSES];
-        let (mut highest, mut latest, mut losses, mut returned) = (0, 0, 0, 0);
-        for (step, now_ms) in stepping_clock().into_iter().enumerate() {
-            if [93, 125, 213].contains(&step) {
-                // The counter is lost; the first and the last time with the clock set back, and the
-                // last time to before midnight.
-                let key = names.sequence(KIND, &date(latest / 1_000 / DAY_SECONDS));
-                let _: i64 = redis
-                    .client()
-                    .del(key)
-                    .await
-                    .expect("the test Redis answers");
+        let lose = |latest_ms: i64| {
+            let key = names.sequence(KIND, &date(latest_ms / 1_000 / DAY_SECONDS));
+            let client = redis.client();
+            async move {
+                let _: i64 = client.del(key).await.expect("the test Redis answers");
+            }
+        };
+        let mut ids: Vec<Vec<i64>> = vec![Vec::with_capacity(EACH * steps); PROCESSES];
+        let (mut highest, mut latest, mut losses) = (0, 0, 0);
+        let midnight = steps * 4 / 5;
+        for (step, now_ms) in stepping_clock(steps).into_iter().enumerate() {
+            // The counter is lost while the clock is set back, and twice within one second, with
+            // half of the processes taking ids in between.
+            let (once, twice) = ([93, midnight + 13], [125, midnight + 5]);
+            if once.contains(&step) || twice.contains(&step) {
+                lose(latest).await;
                 losses += 1;
             }
-            let tasks: Vec<_> = sequences
-                .iter()
-                .map(|sequence| {
-                    let sequence = Arc::clone(sequence);
-                    tokio::spawn(async move {
-                        let mut taken = Vec::with_capacity(each);
-                        for n in 0..each {
-                            let id = sequence.take(now_ms).await.expect("leased");
-                            taken.push(id.get());
-                            if n % 16 == 0 {
-                                sequence.give_back(id);
-                            }
-                        }
-                        taken
-                    })
-                })
-                .collect();
-            returned += PROCESSES * each.div_ceil(16);
             let before = highest;
-            for (task, all) in tasks.into_iter().zip(&mut ids) {
-                let taken = task.await.expect("no process failed");
-                // By the second across processes: what is taken two seconds later is higher than
-                // everything anybody took before (one second is what a lost counter may cost).
-                if now_ms > latest + 2_000 {
-                    assert!(taken[0] > before, "step {step}");
+            for half in [0, PROCESSES / 2] {
+                let mut at_ms = now_ms;
+                if half > 0 && twice.contains(&step) {
+                    lose(now_ms).await;
+                    losses += 1;
+                    at_ms += 900;
+                    assert_eq!(at_ms / 1_000, now_ms / 1_000, "the same second");
                 }
-                highest = highest.max(*taken.last().expect("ids"));
-                all.extend(taken);
+                let own = half..half + PROCESSES / 2;
+                let tasks: Vec<_> = sequences[own.clone()]
+                    .iter()
+                    .map(|sequence| tokio::spawn(take_many(Arc::clone(sequence), at_ms)))
+                    .collect();
+                for (task, all) in tasks.into_iter().zip(&mut ids[own]) {
+                    let taken = task.await.expect("no process failed");
+                    // By the second across processes: what is taken two seconds later is higher
+                    // than everything anybody took before (one second a lost counter may cost).
+                    if now_ms > latest + 2_000 {
+                        assert!(taken[0] > before, "step {step}");
+                    }
+                    highest = highest.max(*taken.last().expect("ids"));
+                    all.extend(taken);
+                }
             }
             latest = latest.max(now_ms);
         }
@@ -379,7 +398,7 @@ mod tests {
         let mut heads = [0; PROCESSES];
         let (mut last, mut repeats, mut count) = (0, 0, 0_usize);
         while let Some(least) = (0..PROCESSES)
-            .filter(|p| heads[*p] < each * STEPS)
+            .filter(|p| heads[*p] < EACH * steps)
             .min_by_key(|p| ids[*p][heads[*p]])
         {
             let id = ids[least][heads[least]];
@@ -391,10 +410,10 @@ mod tests {
             let gone = redis.client().del(names.sequence(KIND, &day)).await;
             let _: i64 = gone.expect("the test Redis answers");
         }
-        assert_eq!((repeats, count), (0, each * STEPS * PROCESSES));
+        assert_eq!((repeats, count), (0, EACH * steps * PROCESSES));
         // Not a print macro: it shall be seen although the test's output is captured.
         let figures = format!(
-            "ids: {count} over {PROCESSES} processes, {returned} given back, a stepping clock, {losses} lost counters, midnight: {repeats} repeats\n"
+            "ids: {count} over {PROCESSES} processes, each sixteenth given back, a stepping clock, {losses} lost counters, midnight: {repeats} repeats\n"
         );
         std::io::Write::write_all(&mut std::io::stderr(), figures.as_bytes()).expect("written");
     }
