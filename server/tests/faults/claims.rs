@@ -4,7 +4,7 @@ use futures::future::join_all;
 
 use crate::{
     stand::{Stand, figures, scaled, stops_itself},
-    support::{eventually, signal},
+    support::eventually,
 };
 
 /// Where a worker stops; the last two lie inside its transaction, which keeps the sale's row.
@@ -71,7 +71,7 @@ async fn late_round_and_round(rounds: u32) -> usize {
             if !point.starts_with("confirm") {
                 stand.drains().await;
             }
-            signal("CONT", late.pid());
+            late.signals("CONT");
             // It ends what it had in hand, late, and leaves in order.
             assert_eq!(late.stops().await, 0);
             stand.drains().await;

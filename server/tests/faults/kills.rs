@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 
-use crate::stand::{Stand, figures, kills_itself, scaled};
+use crate::stand::{Stand, figures, is_over, kills_itself, scaled};
 
 /// Every place on an order's way from the queue to its acknowledgement, and how many times it
 /// may be passed before the kill.
@@ -48,7 +48,7 @@ async fn killed_round_and_round(rounds: u32) -> usize {
             let points = format!("{point}={passed}*off->return(kill)");
             let mut worker = stand.worker_with(&points, &[PATIENT]);
             // The load goes on until the place was reached.
-            while worker.ended().is_none() {
+            while !is_over(worker.pid()) {
                 let wave = &crowd[next..][..8];
                 next += wave.len();
                 stand.buy(&web, sale, wave, 4).await;

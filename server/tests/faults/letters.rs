@@ -4,7 +4,7 @@ use seckill::{DeadLetter, Page};
 
 use crate::{
     stand::{Stand, figures, kills_itself, outcome, scaled, stops_itself},
-    support::{eventually, signal},
+    support::eventually,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,7 +62,7 @@ async fn discarding_while_a_stopped_worker_holds_the_order_ends_in_one_state() {
         } else {
             eventually("the discard is done", || async { discard.is_finished() }).await;
         }
-        signal("CONT", holder.pid());
+        holder.signals("CONT");
         let answer = discard.await.unwrap();
         assert_eq!(answer.status, 200, "{answer:?}");
         // The holder comes to the end of what it had in hand before it leaves.

@@ -3,7 +3,6 @@
 use crate::{
     halves::titled,
     stand::{Stand, figures, outcome, scaled, stops_itself},
-    support::signal,
 };
 
 /// Where it stops; two of these lie inside its transaction.
@@ -53,7 +52,7 @@ async fn a_stopped_loader_changes_nothing_when_it_resumes() {
         stand.drains().await;
         let before = stand.shop.sale(sale).await.unwrap();
 
-        signal("CONT", late.process.pid());
+        late.process.signals("CONT");
         let answer = created.await.unwrap();
         assert!([200, 503].contains(&answer.status), "{answer:?}");
         assert_eq!(late.process.stops().await, 0);

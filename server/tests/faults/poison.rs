@@ -8,7 +8,7 @@ use seckill::VoucherId;
 
 use crate::{
     letters::letters,
-    stand::{Stand, Web, figures, kills_itself, outcome},
+    stand::{Stand, Web, figures, is_over, kills_itself, outcome},
     support::{DEADLINE, eventually},
 };
 
@@ -107,14 +107,14 @@ async fn an_entry_that_kills_its_worker_is_dead_lettered() {
     let begun = Instant::now();
     while stand.dead().await == 0 {
         let mut worker = stand.worker_with(deadly, &flags);
-        while worker.ended().is_none() && stand.dead().await == 0 {
+        while !is_over(worker.pid()) && stand.dead().await == 0 {
             assert!(
                 begun.elapsed() < DEADLINE,
                 "it neither dies nor gives the entry up"
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        if worker.ended().is_some() {
+        if is_over(worker.pid()) {
             kills_itself(&mut worker).await;
             died += 1;
         } else {

@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use crate::{
     stand::{Stand, Web, figures, outcome, scaled},
-    support::{signal, unique},
+    support::unique,
 };
 
 /// Orders are bought at this pace while PostgreSQL is away.
@@ -50,7 +50,12 @@ async fn postgresql_away_for_a_minute_and_ten_restarts_delay_orders_and_lose_non
         wave(&stand, &web, sale, crowd.next().unwrap()).await;
         // In immediate mode, and now and then as a power cut would.
         let name = if round % 3 == 2 { "KILL" } else { "QUIT" };
-        signal(name, postmaster(&stand).await);
+        let pid = postmaster(&stand).await.to_string();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &pid])
+            .status()
+            .await;
+        assert!(sent.unwrap().success());
         wave(&stand, &web, sale, crowd.next().unwrap()).await;
         services.run(&["start"]).await;
         restarted += 1;

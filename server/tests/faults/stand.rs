@@ -434,20 +434,24 @@ pub fn outcome(tally: &Tally, name: &str) -> u64 {
     tally.outcomes.get(name).copied().unwrap_or(0)
 }
 
-/// Whether the system holds a process stopped.
-pub fn is_stopped(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+/// Whether a process has ended; it is collected when somebody waits for it.
+pub fn is_over(pid: u32) -> bool {
+    state(pid) == 'Z'
+}
+
+/// The letter that the system gives the state of a process.
+fn state(pid: u32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     // The name before the state stands in parentheses and may hold anything.
-    stat.rsplit(')')
-        .next()
-        .is_some_and(|rest| rest.trim_start().starts_with('T'))
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    rest.chars().next().unwrap()
 }
 
 /// Waits until a process has stopped itself at a fail point.
 pub async fn stops_itself(process: &mut Process) {
     let pid = process.pid();
     eventually("the process stops at its fail point", || async {
-        is_stopped(pid)
+        state(pid) == 'T'
     })
     .await;
 }

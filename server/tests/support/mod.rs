@@ -23,7 +23,7 @@ use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 pub use database::Database;
-pub use process::{Process, free_port, redis_that_forgets, signal};
+pub use process::{Process, free_port, redis_that_forgets};
 pub use proxy::Proxy;
 pub use visitor::{PASSWORD, Visitor};
 

@@ -108,9 +108,17 @@ impl Process {
         self.child.id().expect("it runs")
     }
 
+    /// Sends it a signal.
+    pub fn signals(&self, name: &str) {
+        let sent = std::process::Command::new("kill")
+            .args([&format!("-{name}"), &self.pid().to_string()])
+            .status();
+        assert!(sent.unwrap().success(), "SIG{name}");
+    }
+
     /// Asks it to stop, and returns its exit code.
     pub async fn stops(self) -> i32 {
-        signal("TERM", self.pid());
+        self.signals("TERM");
         self.exit_code().await
     }
 
@@ -129,19 +137,6 @@ impl Process {
         let ended = timeout(DEADLINE, self.child.wait()).await;
         ended.expect("it ends").unwrap()
     }
-
-    /// How it ended, if it has.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().unwrap()
-    }
-}
-
-/// Sends a signal to a process that a test started.
-pub fn signal(name: &str, pid: u32) {
-    let sent = std::process::Command::new("kill")
-        .args([&format!("-{name}"), &pid.to_string()])
-        .status();
-    assert!(sent.unwrap().success(), "SIG{name} to {pid}");
 }
 
 /// A port that was free a moment ago.
