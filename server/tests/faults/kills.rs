@@ -49,6 +49,7 @@ async fn killed_round_and_round(rounds: u32) -> usize {
             let mut worker = stand.worker_with(&points, &[PATIENT]);
             // The load goes on until the place was reached.
             while !is_over(worker.pid()) {
+                assert!(next < crowd.len(), "{point} is not reached");
                 let wave = &crowd[next..][..8];
                 next += wave.len();
                 stand.buy(&web, sale, wave, 4).await;
