@@ -350,7 +350,7 @@ mod tests {
                 let _: i64 = client.del(key).await.expect("the test Redis answers");
             }
         };
-        let mut ids: Vec<Vec<i64>> = vec![Vec::with_capacity(EACH * steps); PROCESSES];
+        let mut ids: Vec<Vec<i64>> = vec![Vec::new(); PROCESSES];
         let (mut highest, mut latest, mut losses) = (0, 0, 0);
         let midnight = steps * 4 / 5;
         for (step, now_ms) in stepping_clock(steps).into_iter().enumerate() {

@@ -35,7 +35,7 @@ async fn whatever_key_is_flushed_nothing_is_oversold_and_the_books_balance() {
         report(
             &format!("flush of {kind}"),
             &format!(
-                "{rounds} times, {} sold, 0 oversold, 0 buyers with two orders, loaded anew {} times, {} dead letters discarded, {} ids lost with their key",
+                "{rounds} times, {} sold, 0 oversold, 0 buyers with two orders, loaded anew {} times, {} dead letters discarded, {} acknowledged ids without a confirmed order",
                 sum.sold, sum.reloaded, sum.discarded, sum.lost
             ),
         );

@@ -478,8 +478,8 @@ impl<'a> Case<'a> {
     /// Everything is brought to its end: then exactly the holders have rows. Tells how many, and how many
     /// dead letters were settled.
     async fn come_to_rest(mut self) -> (usize, usize) {
-        for user in self.users[GHOSTS..].to_vec() {
-            self.heal(user).await;
+        for user in &self.users[GHOSTS..] {
+            self.heal(*user).await;
         }
         let began = Instant::now();
         while self.stage.rows(self.sale).await.len() < self.model.holds.len() {
