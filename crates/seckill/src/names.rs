@@ -8,6 +8,8 @@
 //!
 //! All keys of a lane share its hash tag, so that one script may touch them on a cluster.
 
+use std::sync::LazyLock;
+
 use crate::ids::{Lane, VoucherId};
 
 /// The consumer group of every orders stream.
@@ -97,27 +99,46 @@ impl Names {
 }
 
 /// A lane's hash tag: a function of its number alone, so that it stays when the number of
-/// lanes changes, and spread so that any number of lanes meets any number of equal nodes
-/// evenly.
+/// lanes changes, and spread so that three nodes, the smallest cluster, get equal shares of
+/// any multiple of three lanes, and other numbers of nodes nearly so.
 ///
-/// Lane 0 is `0`. Lane n aims at the slot that lies n golden sections further round the
-/// ring (a low-discrepancy sequence) and takes the first of `n`, `n.1`, `n.2`, … within a
-/// 64th of the ring of it.
+/// Lane 0 is `0`. Lane n lies the van der Corput number of n in base 3 further round the ring
+/// of slots (each three lanes are a third of it apart), and takes the first of `n`, `n.1`,
+/// `n.2`, … within a 1024th of the ring of that.
 pub fn tag(lane: Lane) -> String {
-    let number = u32::from(lane.0);
+    FIRST
+        .get(usize::from(lane.0))
+        .cloned()
+        .unwrap_or_else(|| find_tag(lane.0))
+}
+
+/// The tags of the lanes that anybody has, found once.
+static FIRST: LazyLock<Vec<String>> = LazyLock::new(|| (0..64).map(find_tag).collect());
+
+fn find_tag(number: u16) -> String {
     if number == 0 {
         return "0".into();
     }
-    // 16384 / golden ratio, rounded.
-    let target = (slot("0") + number.wrapping_mul(10_126)) % SLOTS;
+    let target = (slot("0") + van_der_corput(u32::from(number))) % SLOTS;
     let near = |text: &String| {
         let away = (slot(text) + SLOTS - target) % SLOTS;
-        away.min(SLOTS - away) <= SLOTS / 128
+        away.min(SLOTS - away) <= SLOTS / 1_024
     };
     std::iter::once(number.to_string())
         .chain((1..).map(|n| format!("{number}.{n}")))
         .find(near)
         .expect("an endless run of texts meets every slot")
+}
+
+/// The digits of `n` in base 3, mirrored behind the point, as a part of the ring.
+fn van_der_corput(mut n: u32) -> u32 {
+    // Rounded once, at the end: a third of the ring is no whole number of slots.
+    let (mut numerator, mut denominator) = (0_u64, 1_u64);
+    while n > 0 {
+        (numerator, denominator) = (numerator * 3 + u64::from(n % 3), denominator * 3);
+        n /= 3;
+    }
+    u32::try_from(numerator * u64::from(SLOTS) / denominator).unwrap_or(0)
 }
 
 fn slot(tag: &str) -> u32 {
@@ -137,12 +158,20 @@ mod tests {
     }
 
     #[test]
-    fn lanes_meet_the_nodes_of_a_cluster_in_nearly_equal_shares() {
-        for (lanes, nodes) in [(3, 3), (6, 3), (8, 4), (12, 3), (16, 5)] {
+    fn lanes_meet_the_nodes_of_a_cluster_in_equal_shares() {
+        let share = |lanes: u16, nodes: usize| {
             let mut share = vec![0_u32; nodes];
             for lane in 0..lanes {
                 share[slot(&tag(Lane(lane))) as usize * nodes / SLOTS as usize] += 1;
             }
+            share
+        };
+        for lanes in [3, 6, 9, 12, 24] {
+            let equal = vec![u32::from(lanes) / 3; 3];
+            assert_eq!(share(lanes, 3), equal, "{lanes} lanes over three nodes");
+        }
+        for (lanes, nodes) in [(8, 4), (12, 6), (16, 5)] {
+            let share = share(lanes, nodes);
             let (least, most) = (share.iter().min(), share.iter().max());
             assert!(
                 most <= least.map(|n| n + 2).as_ref() && least > Some(&0),
