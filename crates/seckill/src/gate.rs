@@ -229,6 +229,7 @@ impl Shop {
                     .filter(|voucher| voucher.lane == lane)
                 {
                     self.distrust(voucher).await?;
+                    self.report(voucher, "loaded").await?;
                 }
                 self.gate().alarms.fetch_add(1, Ordering::Relaxed);
                 self.gate().forget(lane);

@@ -122,14 +122,14 @@ impl Reconciler {
         else {
             if shop.load(id).await? == Loaded::Written {
                 done.loaded.push(id);
-                self.report(voucher, "loaded").await?;
+                shop.report(voucher, "loaded").await?;
             }
             return Ok(());
         };
         if live.loading {
             if shop.finish(voucher, live.epoch).await? {
                 done.finished.push(id);
-                self.report(voucher, "finished").await?;
+                shop.report(voucher, "finished").await?;
             }
             return Ok(());
         }
@@ -137,7 +137,7 @@ impl Reconciler {
             let applied = shop.apply_changes(voucher).await?;
             done.applied += applied;
             if applied > 0 {
-                self.report(voucher, "applied").await?;
+                shop.report(voucher, "applied").await?;
             }
             return Ok(());
         }
@@ -179,38 +179,8 @@ impl Reconciler {
             || after.stock < 0;
         Ok(Some(Report {
             drift,
-            ..self.report_of(voucher, rows, &after)
+            ..self.shop.report_of(voucher, rows, &after)
         }))
-    }
-
-    fn report_of(&self, voucher: &Voucher, rows: i64, live: &LiveSale) -> Report {
-        Report {
-            report_id: 0,
-            at_ms: self.shop.now_ms(),
-            voucher_id: voucher.voucher_id,
-            epoch: live.epoch,
-            rows,
-            total: live.total,
-            left: live.stock,
-            in_flight: live.in_flight,
-            dead: live.dead,
-            acked: live.acked,
-            drift: false,
-            action: String::new(),
-        }
-    }
-
-    /// Reports what was done to a sale, with its figures after it.
-    async fn report(&self, voucher: &Voucher, action: &str) -> Result<(), Error> {
-        let rows = order_count(self.shop.pool(), voucher.voucher_id).await?;
-        let Some(live) = self.shop.live(voucher).await?.sale else {
-            return Ok(());
-        };
-        let report = Report {
-            action: action.to_owned(),
-            ..self.report_of(voucher, rows, &live)
-        };
-        report_insert(self.shop.pool(), &report).await
     }
 
     /// Closes a sale that drifts, once for each of its epochs: what drifts after a load is not

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use crate::ids::{UserId, VoucherId};
 use crate::page::{Page, Paged};
-use crate::store::watch::{audit_page, report_page, standstills};
+use crate::store::order::order_count;
+use crate::store::voucher::Voucher;
+use crate::store::watch::{audit_page, report_insert, report_page, standstills};
+use crate::vouchers::LiveSale;
 use crate::{Error, Shop};
 
 /// What the reconciler found about a sale.
@@ -70,6 +73,37 @@ pub struct Standstill {
 }
 
 impl Shop {
+    /// A report of these figures, before anything is judged or done.
+    pub(crate) fn report_of(&self, voucher: &Voucher, rows: i64, live: &LiveSale) -> Report {
+        Report {
+            report_id: 0,
+            at_ms: self.now_ms(),
+            voucher_id: voucher.voucher_id,
+            epoch: live.epoch,
+            rows,
+            total: live.total,
+            left: live.stock,
+            in_flight: live.in_flight,
+            dead: live.dead,
+            acked: live.acked,
+            drift: false,
+            action: String::new(),
+        }
+    }
+
+    /// Reports what was done to a sale, with its figures after it.
+    pub(crate) async fn report(&self, voucher: &Voucher, action: &str) -> Result<(), Error> {
+        let rows = order_count(self.pool(), voucher.voucher_id).await?;
+        let Some(live) = self.live(voucher).await?.sale else {
+            return Ok(());
+        };
+        let report = Report {
+            action: action.to_owned(),
+            ..self.report_of(voucher, rows, &live)
+        };
+        report_insert(self.pool(), &report).await
+    }
+
     /// Of these sales those that are paused, and why each is.
     ///
     /// # Errors
