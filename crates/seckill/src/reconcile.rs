@@ -30,6 +30,10 @@ const LEASE: Duration = Duration::from_secs(10);
 const CHUNK: u32 = 500;
 /// How often a sale in balance is reported.
 const REPORT_MS: i64 = 60_000;
+/// A sale is weighed for at most one part in so many of the time, and at least every
+/// `WEIGH_MS`, so that drift is seen within 30 s.
+const WEIGH_SHARE: i64 = 20;
+const WEIGH_MS: i64 = 15_000;
 /// How long reports are kept, and how often old ones are looked for.
 const KEEP_REPORTS_MS: i64 = 30 * 86_400_000;
 const FORGET_MS: i64 = 3_600_000;
@@ -60,6 +64,9 @@ struct Told {
     drift: bool,
     /// The epoch under which the sale was closed for drift: it is not loaded anew again.
     closed: Option<i64>,
+    /// Not weighed again before: counting ten million rows each second would be all that
+    /// PostgreSQL does.
+    rest_until_ms: i64,
 }
 
 /// The reconciler of a process.
@@ -141,14 +148,21 @@ impl Reconciler {
             }
             return Ok(());
         }
+        let begun_ms = shop.now_ms();
+        if begun_ms < self.told.entry(id).or_default().rest_until_ms {
+            return Ok(());
+        }
         let Some(report) = self.weigh(voucher, &live).await? else {
             return Ok(());
         };
+        let took_ms = (shop.now_ms() - begun_ms).max(0);
+        let rest_until_ms = begun_ms + (took_ms * WEIGH_SHARE).min(WEIGH_MS);
         if report.drift {
             done.drift.push(id);
             return self.drifted(voucher, report).await;
         }
         let told = self.told.entry(id).or_default();
+        told.rest_until_ms = rest_until_ms;
         if told.drift {
             tracing::info!(voucher_id = %id, "in balance again");
         }
@@ -156,7 +170,7 @@ impl Reconciler {
             *told = Told {
                 at_ms: report.at_ms,
                 drift: false,
-                closed: told.closed,
+                ..*told
             };
             report_insert(shop.pool(), &report).await?;
         }
@@ -218,6 +232,7 @@ impl Reconciler {
                 at_ms: report.at_ms,
                 drift: true,
                 closed,
+                rest_until_ms: 0,
             },
         );
         Ok(())
