@@ -127,7 +127,6 @@ mod ssr {
         };
         let new = NewVoucher::parse(form, now_ms)?;
         let sale = caller.state.shop.create_voucher(admin.user_id, new).await?;
-        tracing::info!(user = %admin.user_id, voucher = %sale.voucher_id, "a sale was created");
         Ok(Sale::shown(sale, true))
     }
 
@@ -156,7 +155,6 @@ mod ssr {
             .shop
             .add_stock(admin.user_id, id, amount, request_id)
             .await?;
-        tracing::info!(user = %admin.user_id, voucher = %id, amount, "stock was added");
         Ok(Sale::shown(sale, true))
     }
 
@@ -169,12 +167,11 @@ mod ssr {
         let operator = caller.require_role(role).await?;
         let id: VoucherId = parse_id("voucher_id", voucher_id)?;
         let shop = &caller.state.shop;
-        let (sale, what) = match change {
-            Change::Pause => (shop.pause(operator.user_id, id).await?, "paused"),
-            Change::Resume => (shop.resume(operator.user_id, id).await?, "resumed"),
-            Change::End => (shop.end(operator.user_id, id).await?, "ended"),
+        let sale = match change {
+            Change::Pause => shop.pause(operator.user_id, id).await?,
+            Change::Resume => shop.resume(operator.user_id, id).await?,
+            Change::End => shop.end(operator.user_id, id).await?,
         };
-        tracing::info!(user = %operator.user_id, voucher = %id, what, "a sale was changed");
         // Operators decide about the sale: they see what there is.
         Ok(Sale::shown(sale, true))
     }
