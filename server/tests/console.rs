@@ -99,11 +99,12 @@ async fn a_sale_that_drifted_says_so_until_it_is_resumed() {
         site.state(&sale).await == "paused"
     })
     .await;
-    let page = text_of(&admin, "/admin/sales").await;
-    assert!(
-        page.contains("(drift)") && page.contains("then resume"),
-        "{page}"
-    );
+    // It is closed at once, and says why when it is loaded anew.
+    eventually("the console says why", || async {
+        let page = text_of(&admin, "/admin/sales").await;
+        page.contains("(drift)") && page.contains("then resume")
+    })
+    .await;
 
     let reports = admin
         .asks(&format!("{REPORTS}?voucher_id={sale}"))

@@ -154,6 +154,11 @@ impl Shop {
             voucher.to_string().into(),
             clean(trace).into(),
         ];
+        // Once more, right before it is sent: looking the lane up or leasing ids may have taken
+        // long enough for another Redis to come back.
+        if !self.is_selling() {
+            return Err(Error::Unavailable("Redis has to be looked at first".into()));
+        }
         let parts = list(self.redis().eval(&ADMIT, keys, args).await?)?;
         crate::fail_point("buy-after-script");
         let purchase = Purchase::decode(&parts)?;

@@ -74,8 +74,10 @@ impl From<fred::error::Error> for Error {
 /// SQLSTATE classes after which the same statement may succeed later: connection, resources,
 /// operator intervention, system; and serialization failure, deadlock, lock or statement timeouts;
 /// a database that accepts no connections.
-const TRANSIENT: [&str; 9] = [
+const TRANSIENT: [&str; 12] = [
     "08", "53", "57", "58", "40", "55P03", "55000", "25P03", "25P04",
+    // Read only, no right, no table: somebody is at the database, and no order is to blame.
+    "25006", "42501", "42P01",
 ];
 
 impl From<sqlx::Error> for Error {

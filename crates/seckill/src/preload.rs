@@ -13,7 +13,7 @@ use fred::types::Value;
 
 use crate::ids::VoucherId;
 use crate::redis::{list, number};
-use crate::scripts::{FINISH, LOAD};
+use crate::scripts::{CLOSE, FINISH, LOAD};
 use crate::store::order::order_live;
 use crate::store::voucher::{self, Voucher, voucher_loaded, voucher_lock, voucher_take_epoch};
 use crate::{Error, Shop};
@@ -46,14 +46,19 @@ impl Shop {
         .await
     }
 
-    /// Loads a sale that Redis holds but that can't be trusted.
-    pub(crate) async fn load_anew(&self, id: VoucherId) -> Result<Loaded, Error> {
-        let shop = self.clone();
+    /// Closes a sale that Redis holds but that can't be trusted, and loads it anew.
+    ///
+    /// The epoch first: from then on the reconciler finishes what a crash leaves.
+    pub(crate) async fn load_anew(&self, voucher: &Voucher) -> Result<Loaded, Error> {
+        let (shop, lane, id) = (self.clone(), voucher.lane, voucher.voucher_id);
         self.detached(async move {
             let epoch = voucher_take_epoch(shop.pool(), id)
                 .await?
                 .ok_or(Error::NotFound)?;
             crate::fail_point("load-after-epoch");
+            let keys = vec![shop.names().sale(lane, id)];
+            shop.redis().eval(&CLOSE, keys, Vec::new()).await?;
+            crate::fail_point("distrust-after-close");
             shop.load_under(id, epoch).await
         })
         .await

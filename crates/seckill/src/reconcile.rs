@@ -125,8 +125,13 @@ impl Reconciler {
     async fn sale(&mut self, voucher: &Voucher, done: &mut Reconciled) -> Result<(), Error> {
         let (shop, id) = (self.shop.clone(), voucher.voucher_id);
         let live = shop.live(voucher).await?.sale;
-        let Some(live) = live.filter(|live| live.whole && live.epoch == voucher.loaded_epoch)
-        else {
+        // An epoch that was taken and not loaded under belongs to an attempt that died: until
+        // it is loaded no order of the sale can be confirmed.
+        let Some(live) = live.filter(|live| {
+            live.whole
+                && live.epoch == voucher.loaded_epoch
+                && voucher.epoch == voucher.loaded_epoch
+        }) else {
             if shop.load(id).await? == Loaded::Written {
                 done.loaded.push(id);
                 shop.report(voucher, "loaded").await?;
@@ -294,7 +299,11 @@ impl Reconciler {
                 names.buyers(lane, id),
                 names.inflight(lane),
             ];
-            let args = vec![id.to_string().into(), old_ms.into()];
+            let args = vec![
+                id.to_string().into(),
+                shop.hold_after_end_ms().into(),
+                voucher.end_ms.into(),
+            ];
             if number(&shop.redis().eval(&RELEASE, keys, args).await?)? == 1 {
                 crate::fail_point("release-after-script");
                 voucher_released(shop.pool(), id).await?;

@@ -50,7 +50,8 @@ struct State {
 impl State {
     /// The next id at this second, or the day whose numbers have to be leased first.
     fn next(&mut self, now_seconds: i64) -> Result<(i64, u32), i64> {
-        let second = now_seconds.max(self.issued.0);
+        // The day never goes back either: of two callers around midnight the later one sets it.
+        let second = now_seconds.max(self.issued.0).max(self.day * DAY_SECONDS);
         let day = second.div_euclid(DAY_SECONDS);
         if day != self.day {
             self.day = day;
@@ -250,6 +251,20 @@ mod tests {
         assert!(state.next(midnight - 1).is_ok());
         assert_eq!(state.next(midnight), Err(20_001));
         assert_eq!(state.unused(), 0);
+    }
+
+    #[test]
+    fn two_callers_around_midnight_do_not_drop_each_others_blocks() {
+        let midnight = 20_001 * DAY_SECONDS;
+        let mut state = leased(20_000, 5, 100);
+        assert_eq!(state.next(midnight), Err(20_001));
+        state.blocks.push_back((7, 9));
+        assert_eq!(
+            state.next(midnight - 1),
+            Ok((midnight, 7)),
+            "the earlier caller gets the new day's"
+        );
+        assert_eq!(state.next(midnight), Ok((midnight, 8)));
     }
 
     #[test]

@@ -330,3 +330,22 @@ async fn an_ended_sale_frees_its_memory_only_when_nothing_is_in_flight() {
         SaleState::Ended
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_epoch_that_a_dead_attempt_took_does_not_stop_confirmations_for_ever() {
+    let stage = Stage::new().await;
+    let sale = stage.open_sale(10).await;
+    let id = sale.voucher_id;
+    buy(&stage, id, 3).await;
+    // As a process left it that died between taking an epoch and loading.
+    sqlx::query("update voucher set epoch = epoch + 1 where voucher_id = $1")
+        .bind(id.get())
+        .execute(&stage.pool)
+        .await
+        .expect("updated");
+    stage.reconcile().await;
+    assert_eq!(buy(&stage, id, 1).await, [Purchase::Paused]);
+    stage.drain().await;
+    assert_eq!(stage.rows(id).await.len(), 3);
+    stage.assert_balanced(id).await;
+}

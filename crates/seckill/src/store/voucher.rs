@@ -159,7 +159,7 @@ pub(crate) async fn voucher_page(
     .collect()
 }
 
-/// Vouchers whose sale ends, or ended, after this time: those that Redis has to hold.
+/// Vouchers whose sale ends, or ended, after this time, or whose load was not completed: those that Redis has to hold.
 pub(crate) async fn voucher_held(
     on: impl PgExecutor<'_>,
     end_after_ms: i64,
@@ -168,7 +168,7 @@ pub(crate) async fn voucher_held(
         Row,
         "select voucher_id, lane, title, subtitle, rules, pay_cents, value_cents, total, stock, begin_ms, end_ms,
                 epoch, loaded_epoch, rev, paused
-         from voucher where end_ms > $1 order by voucher_id",
+         from voucher where end_ms > $1 or epoch <> loaded_epoch order by voucher_id",
         end_after_ms
     )
     .fetch_all(on)
@@ -241,7 +241,7 @@ pub(crate) async fn voucher_loaded(
     epoch: i64,
 ) -> Result<bool, Error> {
     let done = sqlx::query!(
-        "update voucher set loaded_epoch = $2, paused = paused or loaded_epoch > 0
+        "update voucher set loaded_epoch = $2, paused = paused or loaded_epoch > 0, released = false
          where voucher_id = $1 and epoch = $2",
         id.get(),
         epoch
