@@ -116,9 +116,7 @@ impl Shop {
         voucher: VoucherId,
         trace: &str,
     ) -> Result<Purchase, Error> {
-        if !self.is_selling() {
-            return Err(Error::Unavailable("Redis has to be looked at first".into()));
-        }
+        self.may_decide().await?;
         let lane = self.lane_of(voucher).await?;
         let proposed = self.ids().take(self.now_ms()).await?;
         let purchase = self.admit(lane, proposed, user, voucher, trace).await?;
@@ -156,9 +154,7 @@ impl Shop {
         ];
         // Once more, right before it is sent: looking the lane up or leasing ids may have taken
         // long enough for another Redis to come back.
-        if !self.is_selling() {
-            return Err(Error::Unavailable("Redis has to be looked at first".into()));
-        }
+        self.may_decide().await?;
         let parts = list(self.redis().eval(&ADMIT, keys, args).await?)?;
         crate::fail_point("buy-after-script");
         let purchase = Purchase::decode(&parts)?;

@@ -25,6 +25,9 @@ use crate::{Error, Shop};
 
 /// Pause between two looks while Redis or PostgreSQL can't be asked, or the ground is unsafe.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long a purchase waits for a look that is under way: a connection made anew is looked at
+/// within milliseconds, and need not cost a buyer the answer.
+const GRACE: Duration = Duration::from_millis(250);
 
 /// The last admission that this process was told of in a lane.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +46,7 @@ pub(crate) struct Gate {
     /// The disturbance after which it has looked.
     looked: AtomicU64,
     changed: Notify,
+    opened: Notify,
     seen: Mutex<HashMap<Lane, Seen>>,
     /// How often something was behind.
     alarms: AtomicU64,
@@ -160,6 +164,7 @@ pub(crate) fn watch(shop: &Shop) {
                         told.clear();
                     }
                     gate.changed.notify_waiters();
+                    gate.opened.notify_waiters();
                 }
                 Err(error) => {
                     let why = error.to_string();
@@ -198,14 +203,34 @@ impl Shop {
     pub async fn wait_until_selling(&self, limit: Duration) -> Result<(), Error> {
         let gate = self.gate();
         let open = async {
-            while !gate.is_open() {
-                let _ =
-                    tokio::time::timeout(Duration::from_millis(20), gate.changed.notified()).await;
+            loop {
+                let mut opened = std::pin::pin!(gate.opened.notified());
+                // From here on no opening is missed.
+                opened.as_mut().enable();
+                if gate.is_open() {
+                    return;
+                }
+                opened.await;
             }
         };
         tokio::time::timeout(limit, open)
             .await
             .map_err(|late| Error::Unavailable(late.into()))
+    }
+
+    /// Lets a purchase through: at once, or after a look that ends within [`GRACE`].
+    ///
+    /// # Errors
+    /// `Unavailable` when it does not, and at once when there is no connection to look through.
+    pub(crate) async fn may_decide(&self) -> Result<(), Error> {
+        if self.is_selling() {
+            return Ok(());
+        }
+        let looking = self.redis().is_connected();
+        if looking && self.wait_until_selling(GRACE).await.is_ok() {
+            return Ok(());
+        }
+        Err(Error::Unavailable("Redis has to be looked at first".into()))
     }
 
     /// Looks whether Redis is what this process takes it for; distrusts what is behind.

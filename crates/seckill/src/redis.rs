@@ -125,6 +125,11 @@ impl Redis {
         self.pool.clients()
     }
 
+    /// Whether there is a connection now.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.pool.clients().iter().any(ClientLike::is_connected)
+    }
+
     /// Waits until a connection is there, at most this long.
     pub(crate) async fn wait(&self, limit: Duration) -> Result<(), Error> {
         match tokio::time::timeout(limit, self.pool.wait_for_connect()).await {

@@ -127,6 +127,8 @@ impl Stage {
         config.prefix = unique("test");
         config.pg_connections = 4;
         config.redis_connections = 2;
+        // A loaded machine with a slow disk may keep Redis busy for seconds.
+        config.buy_timeout = Duration::from_secs(10);
         config.clock = Arc::clone(&clock) as _;
         change(&mut config);
         let shop = Shop::open(config.clone()).await.expect("valid settings");
