@@ -112,12 +112,7 @@ mod ssr {
             Action::Replay => caller.state.shop.replay(operator.user_id, entry).await?,
             Action::Discard => caller.state.shop.discard(operator.user_id, entry).await?,
         };
-        let done = match settled {
-            Settled::Replayed => "replayed",
-            Settled::Discarded => "discarded",
-            Settled::Confirmed => "confirmed",
-            Settled::Removed => "removed",
-        };
+        let done = settled.as_str();
         tracing::info!(user = %operator.user_id, entry = %entry, done, "a dead letter was settled");
         Ok(done)
     }

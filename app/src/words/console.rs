@@ -173,8 +173,8 @@ pub(crate) struct AuditWords {
     pub(crate) empty: &'static str,
     /// create, stock, pause, resume, end, replay, discard
     pub(crate) actions: [&'static str; 7],
-    /// replayed, discarded, confirmed, removed
-    pub(crate) results: [&'static str; 4],
+    /// requested, replayed, discarded, confirmed, removed
+    pub(crate) results: [&'static str; 5],
 }
 
 impl AuditWords {
@@ -188,7 +188,7 @@ impl AuditWords {
 
     /// The word for the way a dead letter was settled, if it has one.
     pub(crate) fn result_named(&self, name: &str) -> Option<&'static str> {
-        let names = ["replayed", "discarded", "confirmed", "removed"];
+        let names = ["requested", "replayed", "discarded", "confirmed", "removed"];
         word_of(name, names, self.results)
     }
 }

@@ -335,6 +335,7 @@ pub(super) static WORDS: Words = Words {
                 "Discarded",
             ],
             results: [
+                "requested",
                 "back in the queue",
                 "ended as failed",
                 "was in the database already",

@@ -304,7 +304,13 @@ pub(super) static WORDS: Words = Words {
             units: |units| format!("{units} 份"),
             empty: "还没有任何操作。创建、更改活动和处理死信都会记录在这里。",
             actions: ["创建", "增加库存", "暂停", "恢复", "结束", "重放", "丢弃"],
-            results: ["已回到队列", "订单已作废", "已在数据库中", "是重复消息"],
+            results: [
+                "已提出",
+                "已回到队列",
+                "订单已作废",
+                "已在数据库中",
+                "是重复消息",
+            ],
         },
         alarm: AlarmWords {
             title: "警报",

@@ -53,6 +53,21 @@ pub enum Settled {
     Removed,
 }
 
+/// An audit row's detail before the result is known.
+const REQUESTED: &str = "requested";
+
+impl Settled {
+    /// Its word, as it stands in the log and in the console's address.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Replayed => "replayed",
+            Self::Discarded => "discarded",
+            Self::Confirmed => "confirmed",
+            Self::Removed => "removed",
+        }
+    }
+}
+
 impl Shop {
     /// Dead letters of one lane or of all, oldest first.
     ///
@@ -150,6 +165,7 @@ impl Shop {
             let entry = shop.dead_entry(at).await?;
             let order = order_of(&entry)
                 .ok_or_else(|| Error::Conflict("the entry is broken and can't become an order; discard it".into()))?;
+            shop.audit_letter(by, "replay", at, REQUESTED).await?;
             let settled = if shop.is_confirmed(&order).await? {
                 shop.settle_confirmed(at, &order).await?
             } else {
@@ -157,25 +173,23 @@ impl Shop {
             };
             crate::fail_point("replay-after-script");
             tracing::info!(dead_letter = %at, user_id = %by, order_id = %order.order_id, ?settled, "dead letter replayed");
-            shop.audit_settled(by, "replay", at, settled).await?;
+            shop.audit_letter(by, "replay", at, settled.as_str()).await?;
             Ok(settled)
         })
         .await
     }
 
-    /// Writes down who settled a dead letter, and how.
-    async fn audit_settled(
+    /// Writes down who settles a dead letter: before it is done, so that no crash hides it, and
+    /// after it, with the result.
+    async fn audit_letter(
         &self,
         by: UserId,
         action: &str,
         at: LaneEntry,
-        settled: Settled,
+        detail: &str,
     ) -> Result<(), Error> {
-        let (subject, detail) = (
-            format!("dead letter {at}"),
-            format!("{settled:?}").to_lowercase(),
-        );
-        audit_insert(self.pool(), self.now_ms(), by, action, &subject, &detail).await
+        let subject = format!("dead letter {at}");
+        audit_insert(self.pool(), self.now_ms(), by, action, &subject, detail).await
     }
 
     async fn replay_unwritten(&self, at: LaneEntry, order: &Admitted) -> Result<Settled, Error> {
@@ -216,11 +230,12 @@ impl Shop {
         let shop = self.clone();
         self.detached(async move {
             let entry = shop.dead_entry(at).await?;
+            shop.audit_letter(by, "discard", at, REQUESTED).await?;
             let Some(order) = order_of(&entry) else {
                 // It can't have a mark, a row or a buyer: only the entry itself goes.
                 let _: i64 = shop.redis().client().xdel(shop.names().dead(at.lane), at.entry.to_string()).await?;
                 tracing::info!(dead_letter = %at, user_id = %by, "broken dead letter discarded");
-                shop.audit_settled(by, "discard", at, Settled::Discarded).await?;
+                shop.audit_letter(by, "discard", at, Settled::Discarded.as_str()).await?;
                 return Ok(Settled::Discarded);
             };
             let settled = if shop.fail_row(&order, entry.field("reason")).await? {
@@ -231,7 +246,7 @@ impl Shop {
             };
             crate::fail_point("discard-after-script");
             tracing::info!(dead_letter = %at, user_id = %by, order_id = %order.order_id, ?settled, "dead letter discarded");
-            shop.audit_settled(by, "discard", at, settled).await?;
+            shop.audit_letter(by, "discard", at, settled.as_str()).await?;
             Ok(settled)
         })
         .await

@@ -21,6 +21,7 @@ use crate::redis::{list, text};
 use crate::shop::Inner;
 use crate::store::order::order_written;
 use crate::store::voucher::Voucher;
+use crate::vouchers::LiveSale;
 use crate::{Error, Shop};
 
 /// Pause between two looks while Redis or PostgreSQL can't be asked, or the ground is unsafe.
@@ -246,14 +247,9 @@ impl Shop {
         for (lane, seen) in remembered {
             if let Some(why) = self.behind(lane, &seen).await? {
                 tracing::error!(%lane, why, "ALARM: Redis is behind what this process saw; its sales are closed");
-                for voucher in self
-                    .held(self.now_ms())
-                    .await?
-                    .iter()
-                    .filter(|voucher| voucher.lane == lane)
-                {
-                    self.distrust(voucher).await?;
-                    self.report(voucher, "loaded").await?;
+                let held = self.held(self.now_ms()).await?;
+                for voucher in held.iter().filter(|voucher| voucher.lane == lane) {
+                    self.close_behind(voucher).await?;
                 }
                 self.gate().alarms.fetch_add(1, Ordering::Relaxed);
                 self.gate().forget(lane);
@@ -265,9 +261,33 @@ impl Shop {
             held => held?,
         };
         for voucher in held {
-            self.apply_changes(&voucher).await?;
+            self.look_at(&voucher).await?;
         }
         Ok(())
+    }
+
+    /// Looks whether Redis has a sale's rows and changes; closes what is behind its row.
+    async fn look_at(&self, voucher: &Voucher) -> Result<(), Error> {
+        let live = match self.live(voucher).await {
+            // Something made it unreadable: it sells nothing, and stops no other sale.
+            Err(error @ Error::Internal(_)) => {
+                tracing::error!(%error, voucher_id = %voucher.voucher_id, "a sale in Redis can't be read");
+                return Ok(());
+            }
+            live => live?.sale,
+        };
+        if let Some(why) = live.and_then(|live| behind_row(voucher, &live)) {
+            tracing::error!(voucher_id = %voucher.voucher_id, why, "ALARM: Redis is behind PostgreSQL; the sale is closed");
+            self.close_behind(voucher).await?;
+            self.gate().alarms.fetch_add(1, Ordering::Relaxed);
+        }
+        self.apply_changes(voucher).await?;
+        Ok(())
+    }
+
+    async fn close_behind(&self, voucher: &Voucher) -> Result<(), Error> {
+        self.distrust(voucher).await?;
+        self.report(voucher, "loaded").await
     }
 
     /// In what a lane is behind; none when it is not.
@@ -303,6 +323,20 @@ impl Shop {
         self.load_anew(voucher).await?;
         Ok(())
     }
+}
+
+/// In what a sale is behind the row that was read before it; none when it is not. The row's
+/// stock is taken by confirmed orders alone, each counted in Redis from its admission on.
+fn behind_row(row: &Voucher, live: &LiveSale) -> Option<&'static str> {
+    if !live.loaded() {
+        return None;
+    }
+    if live.epoch < row.loaded_epoch {
+        return Some("its load is older than its row's");
+    }
+    let counted = live.acked + live.in_flight + live.dead;
+    (live.epoch == row.loaded_epoch && row.total - row.stock > counted)
+        .then_some("it counts fewer orders than were confirmed")
 }
 
 fn last_generated(info: Value) -> Result<Option<EntryId>, Error> {

@@ -53,6 +53,10 @@ pub struct Reconciled {
     pub drift: Vec<VoucherId>,
     /// Ended sales whose memory was freed.
     pub released: Vec<VoucherId>,
+    /// Sales that something made unreadable: the others are not kept waiting by them.
+    pub failed: Vec<VoucherId>,
+    /// Lanes of which the same holds.
+    pub failed_lanes: Vec<Lane>,
     /// Another process does it.
     pub skipped: bool,
 }
@@ -62,6 +66,7 @@ pub struct Reconciled {
 struct Told {
     at_ms: i64,
     drift: bool,
+    failed: bool,
     /// The epoch under which the sale was closed for drift: it is not loaded anew again.
     closed: Option<i64>,
     /// Not weighed again before: counting ten million rows each second would be all that
@@ -99,12 +104,27 @@ impl Reconciler {
             done.skipped = true;
             return Ok(done);
         }
-        for voucher in self.shop.held(self.shop.now_ms()).await? {
-            self.sale(&voucher, &mut done).await?;
+        let held = self.shop.held(self.shop.now_ms()).await?;
+        self.told
+            .retain(|id, _| held.iter().any(|voucher| voucher.voucher_id == *id));
+        for voucher in held {
+            let id = voucher.voucher_id;
+            let failed = match self.sale(&voucher, &mut done).await {
+                Err(Error::Internal(cause)) => Some(cause.to_string()),
+                reconciled => reconciled.map(|()| None)?,
+            };
+            self.told_of_failure(id, failed, &mut done);
             self.hold_lock().await?;
         }
         for lane in self.shop.lanes().await? {
-            done.restored += self.restore(lane).await?;
+            match self.restore(lane).await {
+                Ok(restored) => done.restored += restored,
+                Err(error @ Error::Internal(_)) => {
+                    tracing::error!(%error, %lane, "a lane's marks can't be looked at");
+                    done.failed_lanes.push(lane);
+                }
+                Err(error) => return Err(error),
+            }
         }
         self.release(&mut done).await?;
         self.forget_reports().await?;
@@ -116,6 +136,18 @@ impl Reconciler {
         if let Err(error) = self.shop.unlock(LOCK, &self.owner).await {
             tracing::debug!(%error, "the reconciler's lock expires by itself");
         }
+    }
+
+    /// Logs a sale that can't be reconciled, once for as long as it can't.
+    fn told_of_failure(&mut self, id: VoucherId, failed: Option<String>, done: &mut Reconciled) {
+        let told = self.told.entry(id).or_default();
+        if let Some(error) = &failed {
+            if !told.failed {
+                tracing::error!(error, voucher_id = %id, "a sale can't be reconciled");
+            }
+            done.failed.push(id);
+        }
+        told.failed = failed.is_some();
     }
 
     async fn hold_lock(&self) -> Result<bool, Error> {
@@ -236,6 +268,7 @@ impl Reconciler {
             Told {
                 at_ms: report.at_ms,
                 drift: true,
+                failed: false,
                 closed,
                 rest_until_ms: 0,
             },

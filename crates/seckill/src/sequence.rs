@@ -350,7 +350,7 @@ mod tests {
         let url = std::env::var("SECKILL_TEST_REDIS_URL").expect("run the tests with script/test");
         let scale = std::env::var("SECKILL_FAULTS_SCALE").unwrap_or_default();
         let steps: usize = 250 * scale.parse().unwrap_or(1).max(1);
-        let redis = Redis::open(&url, 1, std::time::Duration::from_secs(5)).expect("a URL");
+        let redis = Redis::open(&url, 1, std::time::Duration::from_secs(60)).expect("a URL");
         let ready = redis.wait(std::time::Duration::from_secs(30));
         ready.await.expect("the test Redis answers");
         let prefix = format!("test_ids_{:016x}", rand::random::<u64>());

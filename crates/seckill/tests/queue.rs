@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use seckill::{Lane, OrderState, Page, Purchase, UserId, VoucherId};
+use seckill::{Error, Lane, OrderState, Page, Purchase, UserId, VoucherId};
 use testkit::{Stage, eventually};
 
 /// Lets `count` new buyers buy; their orders as (user, order).
@@ -72,7 +72,7 @@ async fn every_admitted_order_becomes_a_row_and_its_buyer_sees_it_happen() {
     let stranger = UserId::new(orders[1].0).expect("positive");
     assert!(matches!(
         stage.shop.order(stranger, id).await,
-        Err(seckill::Error::NotFound)
+        Err(Error::NotFound)
     ));
 }
 
@@ -582,4 +582,51 @@ async fn a_queued_order_is_listed_on_whatever_page_its_id_falls() {
         }
     }
     assert_eq!(listed, ids);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_can_read_stops_no_other_sale() {
+    let stage = Stage::new().await;
+    let (broken, sound) = (
+        stage.open_sale(5).await.voucher_id,
+        stage.open_sale(10).await.voucher_id,
+    );
+    let orders = bought(&stage, sound, 4).await;
+    let torn = orders[1].1.to_string();
+    stage
+        .redis_command(&["HSET", &stage.key("inflight"), &torn, "1|q|no mark"])
+        .await;
+    stage
+        .redis_command(&[
+            "HSET",
+            &stage.key(&format!("sale:{broken}")),
+            "stock",
+            "many",
+        ])
+        .await;
+
+    // The others are written, and the one whose mark is torn waits for an operator.
+    let mut consumer = stage.consumer().await;
+    let done = stage
+        .consume_until(&mut consumer, |done| {
+            done.persisted.len() == 3 && done.dead.len() == 1
+        })
+        .await;
+    assert!(done.dead[0].1.contains("no mark"), "{:?}", done.dead);
+    let mut reconciler = seckill::Reconciler::new(&stage.shop);
+    let round = reconciler.step().await.expect("a round");
+    assert_eq!((round.failed, round.skipped), (vec![broken], false));
+    reconciler.close().await;
+    consumer.close().await;
+
+    // A process that starts now sells the one and not the other.
+    let fresh = stage.another().await;
+    let buyer = stage.buyers(1).await.remove(0);
+    let bought = fresh.buy(buyer.user_id, sound, "").await;
+    assert!(
+        matches!(bought, Ok(Purchase::Admitted { .. })),
+        "{bought:?}"
+    );
+    let refused = fresh.buy(buyer.user_id, broken, "").await;
+    assert!(matches!(refused, Err(Error::Internal(_))), "{refused:?}");
 }

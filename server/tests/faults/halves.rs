@@ -1,7 +1,7 @@
 //! Processes that are killed between the two halves of what is done to PostgreSQL and to Redis.
 
 use http::Method;
-use seckill::{SaleState, VoucherId};
+use seckill::{DeadLetter, SaleState, VoucherId};
 
 use crate::{
     letters::letters,
@@ -115,6 +115,7 @@ async fn a_process_killed_while_it_settles_a_dead_letter_settles_it_once() {
         ("discard-after-row", "/api/admin/discard"),
         ("discard-after-script", "/api/admin/discard"),
         ("replay-after-script", "/api/admin/replay"),
+        ("settle-after-ack", "/api/admin/replay"),
     ];
     let times = scaled(3) as usize * points.len();
     let crowd = stand.crowd(u32::try_from(times).unwrap()).await;
@@ -124,6 +125,9 @@ async fn a_process_killed_while_it_settles_a_dead_letter_settles_it_once() {
         stand.buy(&web, sale, std::slice::from_ref(buyer), 1).await;
         let letter = letters(&stand, 1).await.remove(0);
         stand.heal().await;
+        if *point == "settle-after-ack" {
+            stand.confirm_by_hand(&letter).await;
+        }
         assert_eq!(web.process.stops().await, 0);
         web = stand.web_at(port, &format!("{point}=return(kill)")).await;
         let (operator, entry) = (stand.operator(&web).await, letter.entry_id.to_string());
@@ -170,6 +174,26 @@ async fn a_process_killed_while_it_settles_a_dead_letter_settles_it_once() {
     assert_eq!(web.process.stops().await, 0);
     assert_eq!(worker.stops().await, 0);
     stand.closes().await;
+}
+
+impl Stand {
+    /// Writes a dead letter's order, as a worker does that was stopped before it was given up.
+    async fn confirm_by_hand(&self, letter: &DeadLetter) {
+        let [order, user, voucher] = [&letter.order_id, &letter.user_id, &letter.voucher_id]
+            .map(|id| id.parse::<i64>().unwrap());
+        sqlx::query(
+            "with taken as (update voucher set stock = stock - 1 where voucher_id = $3)
+             insert into voucher_order (order_id, user_id, voucher_id, state, admitted_ms, settled_ms)
+             values ($1, $2, $3, 'confirmed', $4, $4)",
+        )
+        .bind(order)
+        .bind(user)
+        .bind(voucher)
+        .bind(letter.at_ms)
+        .execute(&self.pool)
+        .await
+        .unwrap();
+    }
 }
 
 /// Posts a form to a process that dies of it.

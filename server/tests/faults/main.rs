@@ -29,4 +29,5 @@ mod loaders;
 mod many;
 mod poison;
 mod postgres;
+mod reconcilers;
 mod stops;

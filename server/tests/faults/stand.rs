@@ -19,7 +19,7 @@ use bench::{
     report::{Progress, audit_lines},
     sql,
 };
-use fred::types::config::Config as RedisConfig;
+use fred::{clients::Client, interfaces::ClientLike as _, types::config::Config as RedisConfig};
 use futures::{StreamExt, stream};
 use seckill::{NewVoucher, OrderId, SaleState, Shop, ShopConfig, User, VoucherForm, VoucherId};
 use server::sessions::Sessions;
@@ -81,7 +81,7 @@ impl Stand {
         config.prefix.clone_from(&prefix);
         (config.redis_connections, config.pg_connections) = (2, 4);
         let shop = Shop::open(config).await.unwrap();
-        shop.wait_for_redis(Duration::from_secs(10)).await.unwrap();
+        shop.wait_for_redis(Duration::from_secs(60)).await.unwrap();
         shop.migrate().await.unwrap();
         let admin = shop
             .create_admin("admin", crate::support::PASSWORD)
@@ -146,8 +146,13 @@ impl Stand {
 
     /// The same on this port, with fail points.
     pub async fn web_at(&self, port: u16, points: &str) -> Web {
+        self.web_as(port, points, &[]).await
+    }
+
+    /// The same with flags.
+    pub async fn web_as(&self, port: u16, points: &str, more: &[&str]) -> Web {
         let addr = format!("--addr=127.0.0.1:{port}");
-        let flags = self.flags(&[&addr]);
+        let flags = self.flags(&[&[&*addr], more].concat());
         let mut process = Process::starts_with("web", &flags, &[("FAILPOINTS", points)]);
         process.says("\"address\":\"").await;
         let web = Web { process, port };
@@ -230,9 +235,12 @@ impl Stand {
         id
     }
 
-    /// Where its Redis is.
-    pub fn redis_url(&self) -> &str {
-        &self.stores.redis_url
+    /// A bare connection to its Redis, to break things with.
+    pub async fn redis(&self) -> Client {
+        let config = RedisConfig::from_url(&self.stores.redis_url).unwrap();
+        let redis = Client::new(config, None, None, None);
+        redis.init().await.unwrap();
+        redis
     }
 
     /// The name of a key of its only lane.

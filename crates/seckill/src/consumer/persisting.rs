@@ -90,10 +90,15 @@ impl Consumer {
             .collect();
         let key = self.shop.names().inflight(self.lane);
         let texts: Vec<Option<String>> = self.redis.client().hmget(key, fields).await?;
-        texts
-            .iter()
-            .map(|text| text.as_deref().map(Mark::parse).transpose())
-            .collect()
+        let read = |(held, text): (&Held, &Option<String>)| {
+            let read = text.as_deref().map(Mark::parse).transpose();
+            // To the scripts a mark that none of them wrote is none either.
+            read.unwrap_or_else(|error| {
+                tracing::error!(%error, order_id = %held.order.order_id, lane = %self.lane, "an order's mark can't be read");
+                None
+            })
+        };
+        Ok(held.iter().zip(&texts).map(read).collect())
     }
 
     /// Entries that carry nothing: acknowledged and deleted.
