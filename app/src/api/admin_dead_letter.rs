@@ -65,7 +65,7 @@ pub async fn discard(#[server(default)] entry_id: String) -> Result<(), ApiError
 
 #[cfg(feature = "ssr")]
 mod ssr {
-    use seckill::{Role, Settled, ids::LaneEntry};
+    use seckill::{Role, ids::LaneEntry};
 
     use super::DeadLetter;
     use crate::{
