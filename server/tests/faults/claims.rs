@@ -15,7 +15,6 @@ const POINTS: [&str; 5] = [
     "confirm-in-transaction",
     "confirm-before-commit",
 ];
-const PATIENT: &str = "--max-attempts=1000";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_worker_writes_nothing_twice() {
@@ -46,17 +45,17 @@ async fn late_round_and_round(rounds: u32) -> usize {
             let wave = waves.next().unwrap();
             if point == "consumer-after-claim" {
                 // There has to be somebody to claim from.
-                let mut first = stand.worker_with("consumer-after-read=return(kill)", &[PATIENT]);
+                let mut first = stand.worker_with("consumer-after-read=return(kill)", &[]);
                 stand.buy(&web, sale, wave, 5).await;
                 crate::stand::kills_itself(&mut first).await;
             }
             let points = format!("{point}=1*return(stop)");
-            let mut late = stand.worker_with(&points, &[PATIENT]);
+            let mut late = stand.worker_with(&points, &[]);
             if point != "consumer-after-claim" {
                 stand.buy(&web, sale, wave, 5).await;
             }
             stops_itself(&mut late).await;
-            let other = stand.worker(&[PATIENT]).await;
+            let other = stand.worker(&[]).await;
             let holds = format!("-{}-", late.pid());
             eventually("another has taken over", || async {
                 let overview = stand.shop.overview().await;
