@@ -8,12 +8,9 @@
 
 use std::time::Duration;
 
-use fred::interfaces::{HashesInterface, KeysInterface};
-use fred::types::Value;
-
 use crate::ids::VoucherId;
 use crate::redis::{list, number};
-use crate::scripts::{CLOSE, FINISH, LOAD};
+use crate::scripts::{CLOSE, FINISH, LOAD, STAGE};
 use crate::store::order::order_live;
 use crate::store::voucher::{self, Voucher, voucher_loaded, voucher_lock, voucher_take_epoch};
 use crate::{Error, Shop};
@@ -120,18 +117,14 @@ impl Shop {
             };
             above = *last;
             staged += i64::try_from(rows.len()).unwrap_or(i64::MAX);
-            let fields: Vec<(String, String)> = rows
+            let pairs = rows
                 .iter()
-                .map(|(user, order)| (user.to_string(), order.to_string()))
+                .flat_map(|(user, order)| [user.to_string().into(), order.to_string().into()]);
+            let args = std::iter::once(STAGING.as_secs().to_string().into())
+                .chain(pairs)
                 .collect();
-            let client = self.redis().client();
-            let _: Value = client.hset(&key, fields).await?;
-            let _: Value = client
-                .expire(
-                    &key,
-                    i64::try_from(STAGING.as_secs()).unwrap_or(i64::MAX),
-                    None,
-                )
+            self.redis()
+                .eval_slow(&STAGE, vec![key.clone()], args)
                 .await?;
         }
     }

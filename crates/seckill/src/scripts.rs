@@ -57,6 +57,10 @@ scripts! {
     DISCARD = "discard";
     /// Applies one change of a running sale.
     APPLY = "apply";
+    /// Takes back a counted try.
+    UNCOUNT = "uncount";
+    /// Adds live rows to a load attempt's own hash.
+    STAGE = "stage";
     /// Writes a sale under a load attempt's own epoch.
     LOAD = "load";
     /// Ends a load.

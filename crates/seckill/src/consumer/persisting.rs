@@ -16,7 +16,7 @@ use crate::mark::Mark;
 use crate::names::GROUP;
 use crate::orders::OrderState;
 use crate::redis::{list, number, text};
-use crate::scripts::{ACK, BURY, DROP};
+use crate::scripts::{ACK, BURY, DROP, UNCOUNT};
 use crate::store::order::{Admitted, order_written};
 use crate::{Error, Shop};
 
@@ -227,8 +227,7 @@ impl Consumer {
             Ok(result) if result.rejected.is_empty() => {
                 // Another epoch: not a failure. Its mark is read again in the next round.
                 self.own_first = true;
-                let _: i64 = client.hincrby(&key, &field, -1).await?;
-                return Ok(());
+                return self.uncount(key, field).await;
             }
             Ok(result) => result
                 .rejected
@@ -238,8 +237,7 @@ impl Consumer {
                 .unwrap_or_default(),
             Err(error) if error.is_transient() => {
                 self.wait(&error, step)?;
-                let _: i64 = client.hincrby(&key, &field, -1).await?;
-                return Ok(());
+                return self.uncount(key, field).await;
             }
             Err(error) => {
                 tracing::error!(%error, order_id = %held.order.order_id, tried, "an order can't be written");
@@ -253,6 +251,13 @@ impl Consumer {
             self.own_first = true;
             Ok(())
         }
+    }
+
+    async fn uncount(&self, attempts: String, entry: String) -> Result<(), Error> {
+        let reply = self
+            .redis
+            .eval(&UNCOUNT, vec![attempts], vec![entry.into()]);
+        reply.await.map(|_| ())
     }
 
     async fn write(&self, due: &[(Held, i64)], now_ms: i64) -> Result<Confirmed, Error> {
