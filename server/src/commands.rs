@@ -139,7 +139,7 @@ async fn check(config: Config) -> Result<ExitCode, CommandError> {
     let reach = ground::Reach::of(&shop).await;
     let lines = match shop.ground().await {
         Ok(findings) => ground::lines(&findings),
-        Err(_) => vec![reach.sentence().to_owned()],
+        Err(_) => vec![reach.sentence()],
     };
     let mut out = io::stdout().lock();
     for line in &lines {

@@ -380,6 +380,17 @@ fn required(value: &Option<String>, name: &str, form: &str, wrong: &mut Vec<Stri
 }
 
 fn parsed(url: &str, name: &str, wrong: &mut Vec<String>) -> Option<RedisConfig> {
+    // The client library takes any scheme for a plain one.
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    if !["redis", "valkey"]
+        .iter()
+        .any(|known| scheme.starts_with(known))
+    {
+        wrong.push(format!(
+            "{name} is not a Redis URL: it begins with redis://, rediss:// or redis-cluster://"
+        ));
+        return None;
+    }
     // The URL may hold a password, so the message does not repeat it.
     RedisConfig::from_url(url)
         .map_err(|error| wrong.push(format!("{name} is not a Redis URL: {}", error.details())))
@@ -417,6 +428,12 @@ mod tests {
     fn sessions_in_the_database_of_the_sales_are_refused() {
         let error = check(&["--session-redis-url=redis://h:1/2"]).unwrap_err();
         assert!(error.to_string().contains("same database"), "{error}");
+    }
+
+    #[test]
+    fn only_a_redis_url_is_one() {
+        let error = check(&["--session-redis-url=http://h:1"]).unwrap_err();
+        assert!(error.to_string().contains("not a Redis URL"), "{error}");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use app::Ground;
-use seckill::{Finding, Shop};
+use seckill::{Error, Finding, Shop};
 use tokio::sync::watch::Sender;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -35,12 +35,14 @@ pub fn lines(findings: &[Finding]) -> Vec<String> {
 }
 
 /// Which services answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
     /// Redis answers.
     pub redis: bool,
     /// PostgreSQL answers.
     pub postgres: bool,
+    /// In PostgreSQL's words why it answers but lets nobody in: a wrong password, no such database.
+    pub refused: Option<String>,
 }
 
 impl Reach {
@@ -50,19 +52,27 @@ impl Reach {
         Self {
             redis: redis.is_ok(),
             postgres: postgres.is_ok(),
+            refused: match postgres {
+                Err(Error::Internal(cause)) => Some(cause.to_string()),
+                _ => None,
+            },
         }
     }
 
     /// The one line that says what is away.
-    pub fn sentence(self) -> &'static str {
-        match (self.redis, self.postgres) {
+    pub fn sentence(&self) -> String {
+        if let Some(why) = &self.refused {
+            return format!("PostgreSQL refuses DATABASE_URL: {why}");
+        }
+        let sentence = match (self.redis, self.postgres) {
             (true, true) => "Redis and PostgreSQL answer",
             (false, true) => "Redis is away: nothing can be bought until it is back",
             (true, false) => "PostgreSQL is away: orders will wait in the queue until it is back",
             (false, false) => {
                 "Redis and PostgreSQL are away: they are tried again until they answer"
             }
-        }
+        };
+        sentence.to_owned()
     }
 }
 

@@ -61,6 +61,14 @@ impl Page {
             .transpose()
     }
 
+    /// The cursor of a list that is ordered by a row's id.
+    pub(crate) fn row_cursor(&self) -> Result<Option<i64>, Error> {
+        let wrong = || Error::Invalid("after: not a cursor of this list".into());
+        let id = self.cursor::<i64>()?;
+        id.map(|id| (id > 0).then_some(id).ok_or_else(wrong))
+            .transpose()
+    }
+
     /// `limit`, as a size.
     pub(crate) fn size(&self) -> usize {
         self.limit as usize

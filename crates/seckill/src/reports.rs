@@ -130,7 +130,7 @@ impl Shop {
         let reports = report_page(
             self.pool(),
             voucher,
-            page.cursor()?,
+            page.row_cursor()?,
             i64::from(page.limit) + 1,
         )
         .await?;
@@ -144,7 +144,8 @@ impl Shop {
     /// # Errors
     /// As for [`Shop::reports`].
     pub async fn audit_log(&self, page: &Page) -> Result<Paged<AuditEntry>, Error> {
-        let entries = audit_page(self.pool(), page.cursor()?, i64::from(page.limit) + 1).await?;
+        let entries =
+            audit_page(self.pool(), page.row_cursor()?, i64::from(page.limit) + 1).await?;
         Ok(Paged::cut(entries, page, |entry| {
             entry.audit_id.to_string()
         }))
