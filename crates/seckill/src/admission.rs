@@ -2,6 +2,8 @@
 //!
 //! `admit.lua` alone decides. Nothing here asks PostgreSQL once the voucher's lane is known.
 
+use std::time::Instant;
+
 use fred::types::Value;
 use serde::Serialize;
 
@@ -117,6 +119,9 @@ impl Shop {
         trace: &str,
     ) -> Result<Purchase, Error> {
         self.may_decide().await?;
+        if self.is_sold_out(voucher, user) {
+            return Ok(Purchase::SoldOut);
+        }
         let lane = self.lane_of(voucher).await?;
         let proposed = self.ids().take(self.now_ms()).await?;
         let purchase = self.admit(lane, proposed, user, voucher, trace).await?;
@@ -155,9 +160,14 @@ impl Shop {
         // Once more, right before it is sent: looking the lane up or leasing ids may have taken
         // long enough for another Redis to come back.
         self.may_decide().await?;
+        let (asked, disturbance) = (Instant::now(), self.gate().disturbance());
         let parts = list(self.redis().eval(&ADMIT, keys, args).await?)?;
         crate::fail_point("buy-after-script");
         let purchase = Purchase::decode(&parts)?;
+        if purchase == Purchase::SoldOut {
+            let generation = number(parts.get(2).unwrap_or(&Value::Null))?;
+            self.was_sold_out(lane, voucher, generation, asked, disturbance);
+        }
         // Only an admission has a place.
         if let Some(Ok(place)) = parts.get(4).map(text).map(|place| place.parse()) {
             self.gate().saw(lane, place, voucher, user, proposed);

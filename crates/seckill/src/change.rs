@@ -177,6 +177,7 @@ impl Shop {
             let keys = vec![self.names().sale(voucher.lane, id)];
             let args = vec![rev.into(), change.kind.as_str().into(), change.value.into()];
             let reply = list(self.redis().eval(&APPLY, keys, args).await?)?;
+            self.sold_out().forget(id);
             match reply.first().map(number).transpose()? {
                 Some(1) => applied += 1,
                 // Somebody else applied it.

@@ -276,12 +276,13 @@ impl Shop {
             names.sale(lane, order.voucher_id),
             names.buyers(lane, order.voucher_id),
         ];
-        match number(
-            &self
-                .redis()
-                .eval(&DISCARD, keys, identity(at.entry, order))
-                .await?,
-        )? {
+        let reply = self
+            .redis()
+            .eval(&DISCARD, keys, identity(at.entry, order))
+            .await?;
+        // A unit may be on sale again.
+        self.sold_out().forget(order.voucher_id);
+        match number(&reply)? {
             0 => Err(Error::NotFound),
             1 | 2 => Ok(Settled::Discarded),
             3 => Ok(Settled::Removed),

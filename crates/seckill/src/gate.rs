@@ -68,6 +68,11 @@ impl Gate {
         self.looked.load(Ordering::Acquire) == self.disturbed.load(Ordering::Acquire)
     }
 
+    /// How often the connections were disturbed so far.
+    pub(crate) fn disturbance(&self) -> u64 {
+        self.disturbed.load(Ordering::Acquire)
+    }
+
     /// Ends the watching.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);

@@ -21,6 +21,7 @@ mod lock;
 mod mark;
 mod preload;
 mod redis;
+mod soldout;
 mod store;
 mod window;
 

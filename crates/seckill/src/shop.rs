@@ -14,6 +14,7 @@ use crate::ids::Lane;
 use crate::names::{self, Names};
 use crate::redis::Redis;
 use crate::sequence::Sequence;
+use crate::soldout::SoldOut;
 use crate::store::voucher::{Voucher, voucher_lanes};
 use crate::{Error, store};
 
@@ -88,6 +89,7 @@ pub(crate) struct Inner {
     pool: PgPool,
     ids: Arc<Sequence>,
     catalog: Catalog,
+    sold_out: SoldOut,
     gate: Arc<Gate>,
 }
 
@@ -120,6 +122,7 @@ impl Shop {
             pool,
             ids,
             catalog: Catalog::default(),
+            sold_out: SoldOut::default(),
             gate: Arc::new(Gate::new()),
         }));
         gate::watch(&shop);
@@ -255,6 +258,10 @@ impl Shop {
 
     pub(crate) fn catalog(&self) -> &Catalog {
         &self.0.catalog
+    }
+
+    pub(crate) fn sold_out(&self) -> &SoldOut {
+        &self.0.sold_out
     }
 
     pub(crate) fn gate(&self) -> Arc<Gate> {
