@@ -142,6 +142,15 @@ pub struct Settings {
     /// Days without a visit after which a session ends
     #[arg(long, env = "SECKILL_SESSION_DAYS", default_value_t = 7, global = true)]
     pub session_days: u32,
+    /// How long a process remembers a session that it looked up; 0: not at all. A session that
+    /// is ended through another process is recognised for as long
+    #[arg(
+        long,
+        env = "SECKILL_SESSION_CACHE_MS",
+        default_value_t = 3000,
+        global = true
+    )]
+    pub session_cache_ms: u64,
     /// Start although Redis or PostgreSQL cannot keep the promise (1 or true)
     #[arg(long = "unsafe", env = "SECKILL_UNSAFE", value_parser = clap::builder::BoolishValueParser::new(),
           num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", global = true)]
@@ -150,6 +159,9 @@ pub struct Settings {
     #[arg(long, env = "SECKILL_LOG", default_value = "info", global = true)]
     pub log: String,
 }
+
+/// The longest that a session may be remembered, in milliseconds.
+const MOST_REMEMBERED_MS: u64 = 30_000;
 
 /// When the session cookie carries Secure and the `__Host-` name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -175,6 +187,8 @@ pub struct Config {
     pub session_redis: RedisConfig,
     /// Days without a visit after which a session ends.
     pub session_days: u32,
+    /// How long a session that was looked up is remembered.
+    pub session_cache: Duration,
     /// How each consumer works.
     pub consumer: ConsumerConfig,
     /// Time between two rounds of the reconciler.
@@ -258,6 +272,7 @@ impl Settings {
             shop,
             session_redis,
             session_days: self.session_days,
+            session_cache: Duration::from_millis(self.session_cache_ms),
             consumer: ConsumerConfig {
                 batch: self.batch,
                 block: Duration::from_millis(self.block_ms),
@@ -300,6 +315,12 @@ impl Settings {
             if value == 0 {
                 wrong.push(format!("{name} is 0: it must be at least 1"));
             }
+        }
+        if self.session_cache_ms > MOST_REMEMBERED_MS {
+            wrong.push(format!(
+                "SECKILL_SESSION_CACHE_MS is {}: a session that was ended elsewhere must not live longer than {MOST_REMEMBERED_MS}",
+                self.session_cache_ms
+            ));
         }
         if self.batch > 10_000 {
             wrong.push(format!(

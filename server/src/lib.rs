@@ -33,6 +33,7 @@ mod refusal;
 mod request_id;
 pub mod router;
 mod security;
+mod session_cache;
 pub mod sessions;
 pub mod shutdown;
 mod snapshot;
@@ -119,6 +120,7 @@ pub async fn build(config: Config, role: Role) -> Result<Server, ServerError> {
         .serves()
         .then(|| Sessions::open(&config.session_redis, config.session_days, config.secure));
     let sessions = sessions.transpose().map_err(ServerError::Sessions)?;
+    let sessions = sessions.map(|sessions| sessions.remembering(config.session_cache));
     if let Some(sessions) = &sessions
         && timeout(ground::CONNECT, sessions.wait()).await.is_err()
         && reach.redis

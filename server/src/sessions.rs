@@ -1,7 +1,7 @@
 //! Who is signed in, kept in a Redis database of its own.
 //!
 //! The layer looks nothing up by itself: a session is fetched when a page or a
-//! server function asks for it, and written when it changed. So that a visit
+//! server function asks for it, unless it was a moment ago, and written when it changed. So that a visit
 //! does not cost a write, a session's end is moved at most once a day, by a page.
 //! Redis being away is told at once (fail-fast, short timeouts), never waited for.
 
@@ -31,6 +31,8 @@ use tower_sessions::{
 use tower_sessions_redis_store::RedisStore;
 use tracing::{info, warn};
 
+use crate::session_cache::Remembering;
+
 /// A cookie of this name exists over plain HTTP too.
 const PLAIN_NAME: &str = "sid";
 /// Browsers take this name only with Secure, Path=/ and no Domain, so no
@@ -54,6 +56,7 @@ pub struct Sessions {
     pool: Pool,
     expiry: Expiry,
     secure: bool,
+    remember: Duration,
 }
 
 impl Sessions {
@@ -103,12 +106,18 @@ impl Sessions {
             pool,
             expiry: Expiry::OnInactivity(time::Duration::days(i64::from(days))),
             secure,
+            remember: Duration::ZERO,
         })
     }
 
+    /// The same, with what is looked up for a request remembered for this long.
+    pub fn remembering(self, remember: Duration) -> Self {
+        Self { remember, ..self }
+    }
+
     /// The layer that gives each request its [`Session`].
-    pub fn layer(&self) -> SessionManagerLayer<Store> {
-        SessionManagerLayer::new(self.store())
+    pub fn layer(&self) -> SessionManagerLayer<Remembering<Store>> {
+        SessionManagerLayer::new(Remembering::new(self.store(), self.remember))
             .with_name(self.cookie_name())
             .with_secure(self.secure)
             .with_http_only(true)
