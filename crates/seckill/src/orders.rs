@@ -3,6 +3,7 @@
 //! An order's mark is removed only after its row is committed. So who finds no mark and then
 //! no row has found nothing; the other way round an order could be missed on its way.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 
 use fred::interfaces::HashesInterface;
@@ -11,8 +12,13 @@ use futures::future::join_all;
 use crate::ids::{Lane, OrderId, UserId, VoucherId};
 use crate::mark::Mark;
 use crate::page::{Page, Paged};
+use crate::redis::{list, text};
+use crate::scripts::MINE;
 use crate::store::order::{OrderRow, order_of_user, order_page};
 use crate::{Error, Shop};
+
+/// Sales looked through in one script call.
+const SALES: usize = 1_000;
 
 /// Where an order is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,20 +130,32 @@ impl Shop {
 
     /// The user's orders that have a mark, found through the buyers of every sale that Redis holds.
     async fn queued_orders(&self, user: UserId) -> Result<Vec<Order>, Error> {
-        let held = self.held(self.now_ms()).await?;
-        let ask = held.iter().map(|voucher| async move {
-            let key = self.names().buyers(voucher.lane, voucher.voucher_id);
-            let order: Option<String> = self.redis().client().hget(key, user.to_string()).await?;
-            let Some(id) = order.and_then(|text| text.parse().ok()) else {
-                return Ok(None);
-            };
-            match self.mark(voucher.lane, id).await? {
-                Some(mark) => Ok(Some(self.queued(id, &mark).await?)),
-                None => Ok::<_, Error>(None),
-            }
+        let mut lanes: HashMap<Lane, Vec<VoucherId>> = HashMap::new();
+        for voucher in self.held(self.now_ms()).await? {
+            lanes
+                .entry(voucher.lane)
+                .or_default()
+                .push(voucher.voucher_id);
+        }
+        let names = self.names();
+        let ask = lanes.iter().flat_map(|(lane, sales)| {
+            sales.chunks(SALES).map(move |sales| async move {
+                let keys = std::iter::once(names.inflight(*lane))
+                    .chain(sales.iter().map(|sale| names.buyers(*lane, *sale)))
+                    .collect();
+                let args = vec![user.to_string().into()];
+                list(self.redis().eval(&MINE, keys, args).await?)
+            })
         });
-        let found: Result<Vec<_>, Error> = join_all(ask).await.into_iter().collect();
-        Ok(found?.into_iter().flatten().collect())
+        let mut orders = Vec::new();
+        for found in join_all(ask).await {
+            for pair in found?.chunks_exact(2) {
+                let id = text(&pair[0]).parse();
+                let id = id.map_err(|_| Error::impossible("a buyer's order id that is none"))?;
+                orders.push(self.queued(id, &Mark::parse(&text(&pair[1]))?).await?);
+            }
+        }
+        Ok(orders)
     }
 
     async fn queued(&self, id: OrderId, mark: &Mark) -> Result<Order, Error> {

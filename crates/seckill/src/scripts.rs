@@ -69,6 +69,8 @@ scripts! {
     RESTORE = "restore";
     /// Reads a sale as admission would see it.
     SALE = "sale";
+    /// Looks for a user's marked orders.
+    MINE = "mine";
     /// Counts a lane's queue.
     LANE = "lane";
     /// Removes a consumer that holds nothing.
