@@ -72,6 +72,9 @@ pub struct Settings {
         global = true
     )]
     pub buy_timeout_ms: u64,
+    /// Milliseconds that what viewers are shown may be old, one read of Redis per sale serving all of them; 0 asks each time
+    #[arg(long, env = "SECKILL_SHOW_MS", default_value_t = 250, value_parser = clap::value_parser!(u64).range(..=10_000), global = true)]
+    pub show_ms: u64,
     /// Milliseconds an entry stays idle before another consumer claims it from a dead one
     #[arg(
         long,
@@ -264,6 +267,7 @@ impl Settings {
         shop.redis_connections = self.redis_connections;
         shop.pg_connections = self.postgres_connections;
         shop.buy_timeout = Duration::from_millis(self.buy_timeout_ms);
+        shop.show_for = Duration::from_millis(self.show_ms);
         shop.hold_after_end = Duration::from_secs(u64::from(self.hold_hours) * 3_600);
         shop.allow_unsafe = self.unsafe_ground;
         Ok(Config {

@@ -55,7 +55,7 @@ impl Card {
 
 async fn load(state: &AppState, visit: &Visit) -> Result<(Vec<Card>, Option<String>), ApiError> {
     let page = Page::parse(visit.query("after"), Some("24"))?;
-    let sales = state.shop.sales(&page).await?;
+    let sales = state.shop.sales_shown(&page).await?;
     let card = |sale: seckill::Sale| Card {
         now_ms: sale.now_ms,
         sale: Sale::shown(sale, false),

@@ -38,7 +38,7 @@ pub async fn sale(State(state): State<AppState>, Path(id): Path<String>, visit: 
 /// Coarse for everybody, admins too: the page asks PostgreSQL for nobody's role.
 async fn load(state: &AppState, id: &str) -> Result<(Sale, i64), ApiError> {
     let id: VoucherId = id.parse().map_err(|_| seckill::Error::NotFound)?;
-    let sale = state.shop.sale(id).await?;
+    let sale = state.shop.sale_shown(id).await?;
     let now_ms = sale.now_ms;
     Ok((Sale::shown(sale, false), now_ms))
 }

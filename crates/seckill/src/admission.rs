@@ -167,6 +167,8 @@ impl Shop {
         if purchase == Purchase::SoldOut {
             let generation = number(parts.get(2).unwrap_or(&Value::Null))?;
             self.was_sold_out(lane, voucher, generation, asked, disturbance);
+        } else if matches!(purchase, Purchase::Admitted { .. }) {
+            self.showcase().sold(voucher);
         }
         // Only an admission has a place.
         if let Some(Ok(place)) = parts.get(4).map(text).map(|place| place.parse()) {

@@ -52,6 +52,15 @@ impl Catalog {
             .collect()
     }
 
+    /// Meets the vouchers of rows that were read for something else.
+    pub(crate) fn learn(&self, rows: &[Voucher]) {
+        for row in rows {
+            if self.get(row.voucher_id).is_none() {
+                self.put(row.clone());
+            }
+        }
+    }
+
     fn put(&self, voucher: Voucher) -> Arc<Voucher> {
         let voucher = Arc::new(voucher);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);

@@ -176,8 +176,9 @@ impl Shop {
             crate::fail_point("change-before-script");
             let keys = vec![self.names().sale(voucher.lane, id)];
             let args = vec![rev.into(), change.kind.as_str().into(), change.value.into()];
-            let reply = list(self.redis().eval(&APPLY, keys, args).await?)?;
-            self.sold_out().forget(id);
+            let reply = self.redis().eval(&APPLY, keys, args).await;
+            self.sale_changed(id);
+            let reply = list(reply?)?;
             match reply.first().map(number).transpose()? {
                 Some(1) => applied += 1,
                 // Somebody else applied it.

@@ -279,10 +279,10 @@ impl Shop {
         let reply = self
             .redis()
             .eval(&DISCARD, keys, identity(at.entry, order))
-            .await?;
+            .await;
         // A unit may be on sale again.
-        self.sold_out().forget(order.voucher_id);
-        match number(&reply)? {
+        self.sale_changed(order.voucher_id);
+        match number(&reply?)? {
             0 => Err(Error::NotFound),
             1 | 2 => Ok(Settled::Discarded),
             3 => Ok(Settled::Removed),

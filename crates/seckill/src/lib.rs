@@ -12,6 +12,7 @@
 
 mod catalog;
 mod change;
+mod coalesce;
 mod confirm;
 mod entry;
 mod error;
@@ -21,6 +22,7 @@ mod lock;
 mod mark;
 mod preload;
 mod redis;
+mod showcase;
 mod soldout;
 mod store;
 mod window;

@@ -286,6 +286,11 @@ impl Shop {
             Some(id) => self.lane_of(id).await?,
             None => Lane(0),
         };
+        self.lane_clock(lane).await
+    }
+
+    /// Redis' clock where this lane lives.
+    pub(crate) async fn lane_clock(&self, lane: Lane) -> Result<i64, Error> {
         let keys = vec![self.names().orders(lane), self.names().dead(lane)];
         let reply = list(self.redis().eval(&LANE, keys, vec![GROUP.into()]).await?)?;
         number(reply.first().unwrap_or(&Value::Null))

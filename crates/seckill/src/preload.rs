@@ -55,6 +55,7 @@ impl Shop {
             crate::fail_point("load-after-epoch");
             let keys = vec![shop.names().sale(lane, id)];
             shop.redis().eval(&CLOSE, keys, Vec::new()).await?;
+            shop.showcase().changed(id);
             crate::fail_point("distrust-after-close");
             shop.load_under(id, epoch).await
         })
@@ -173,7 +174,9 @@ impl Shop {
             names.inflight(lane),
         ];
         let args = vec![id.to_string().into(), epoch.into()];
-        Ok(number(&self.redis().eval(&FINISH, keys, args).await?)? == 1)
+        let reply = self.redis().eval(&FINISH, keys, args).await;
+        self.showcase().changed(id);
+        Ok(number(&reply?)? == 1)
     }
 
     /// The sales that Redis has to hold at this time.

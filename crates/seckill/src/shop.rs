@@ -10,10 +10,11 @@ use sqlx::PgPool;
 use crate::catalog::Catalog;
 use crate::clock::{SharedClock, SystemClock};
 use crate::gate::{self, Gate};
-use crate::ids::Lane;
+use crate::ids::{Lane, VoucherId};
 use crate::names::{self, Names};
 use crate::redis::Redis;
 use crate::sequence::Sequence;
+use crate::showcase::Showcase;
 use crate::soldout::SoldOut;
 use crate::store::voucher::{Voucher, voucher_lanes};
 use crate::{Error, store};
@@ -39,6 +40,8 @@ pub struct ShopConfig {
     pub buy_timeout: Duration,
     /// How long after its end a sale stays in Redis.
     pub hold_after_end: Duration,
+    /// How old what is shown to everybody may be; zero: Redis is asked each time.
+    pub show_for: Duration,
     /// Decide although Redis can't keep the promise.
     pub allow_unsafe: bool,
     /// The process' clock.
@@ -58,6 +61,7 @@ impl ShopConfig {
             id_block: 1_000,
             buy_timeout: Duration::from_secs(2),
             hold_after_end: Duration::from_secs(24 * 3_600),
+            show_for: Duration::from_millis(250),
             allow_unsafe: false,
             clock: Arc::new(SystemClock),
         }
@@ -90,6 +94,7 @@ pub(crate) struct Inner {
     ids: Arc<Sequence>,
     catalog: Catalog,
     sold_out: SoldOut,
+    showcase: Showcase,
     gate: Arc<Gate>,
 }
 
@@ -123,6 +128,7 @@ impl Shop {
             ids,
             catalog: Catalog::default(),
             sold_out: SoldOut::default(),
+            showcase: Showcase::default(),
             gate: Arc::new(Gate::new()),
         }));
         gate::watch(&shop);
@@ -262,6 +268,16 @@ impl Shop {
 
     pub(crate) fn sold_out(&self) -> &SoldOut {
         &self.0.sold_out
+    }
+
+    pub(crate) fn showcase(&self) -> &Showcase {
+        &self.0.showcase
+    }
+
+    /// This process has changed a sale: nothing that it remembers of it holds.
+    pub(crate) fn sale_changed(&self, id: VoucherId) {
+        self.sold_out().forget(id);
+        self.showcase().changed(id);
     }
 
     pub(crate) fn gate(&self) -> Arc<Gate> {

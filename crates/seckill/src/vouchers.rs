@@ -1,5 +1,7 @@
 //! Vouchers and their sales: what is sold, from when to when, and how it stands.
 
+use std::sync::Arc;
+
 use fred::types::Value;
 
 use crate::ids::{UserId, VoucherId};
@@ -293,25 +295,28 @@ impl Shop {
     /// not met before can't be looked up.
     pub async fn sale(&self, id: VoucherId) -> Result<Sale, Error> {
         let known = self.voucher(id).await?;
-        let live = self.live(&known).await;
-        // Redis says what the row said when it was loaded, and what changed since.
-        if let Ok(Live {
-            now_ms,
-            sale: Some(live),
-        }) = &live
-            && live.loaded()
-        {
-            return Ok(merge(&known, Some(live), *now_ms));
-        }
-        let fresh = voucher::voucher_by_id(self.pool(), id).await;
-        let row = match fresh {
-            Ok(Some(row)) => row,
-            Ok(None) => return Err(Error::NotFound),
-            Err(error) if live.is_err() => return Err(error),
-            // PostgreSQL is away: what this process remembers still names the sale.
-            Err(_) => Voucher::clone(&known),
-        };
+        let live = told_or_logged(&known, self.live(&known).await);
+        let row = self.row_beside(known, live.as_ref()).await?;
         Ok(self.merged(&row, live))
+    }
+
+    /// The row that belongs beside what Redis said; none: it could not be asked.
+    pub(crate) async fn row_beside(
+        &self,
+        known: Arc<Voucher>,
+        live: Option<&Live>,
+    ) -> Result<Arc<Voucher>, Error> {
+        // Redis says what the row said when it was loaded, and what changed since.
+        if live.is_some_and(|live| live.sale.as_ref().is_some_and(LiveSale::loaded)) {
+            return Ok(known);
+        }
+        match voucher::voucher_by_id(self.pool(), known.voucher_id).await {
+            Ok(Some(row)) => Ok(Arc::new(row)),
+            Ok(None) => Err(Error::NotFound),
+            Err(error) if live.is_none() => Err(error),
+            // PostgreSQL is away: what this process remembers still names the sale.
+            Err(_) => Ok(known),
+        }
     }
 
     /// Whether Redis need not hold this sale any more: it ended long ago.
@@ -320,20 +325,15 @@ impl Shop {
         Ok(known.end_ms + self.hold_after_end_ms() <= self.now_ms())
     }
 
-    fn merged(&self, row: &Voucher, live: Result<Live, Error>) -> Sale {
-        match live {
-            Ok(live) => {
-                let mut sale = merge(row, live.sale.as_ref(), live.now_ms);
-                if !sale.loaded && row.end_ms + self.hold_after_end_ms() <= live.now_ms {
-                    sale.state = SaleState::Ended;
-                }
-                sale
-            }
-            Err(error) => {
-                tracing::debug!(%error, voucher_id = %row.voucher_id, "a sale is shown without Redis");
-                merge(row, None, self.now_ms())
-            }
+    pub(crate) fn merged(&self, row: &Voucher, live: Option<Live>) -> Sale {
+        let Some(live) = live else {
+            return merge(row, None, self.now_ms());
+        };
+        let mut sale = merge(row, live.sale.as_ref(), live.now_ms);
+        if !sale.loaded && row.end_ms + self.hold_after_end_ms() <= live.now_ms {
+            sale.state = SaleState::Ended;
         }
+        sale
     }
 
     /// The sales, newest first.
@@ -349,7 +349,7 @@ impl Shop {
             .items
             .iter()
             .zip(live)
-            .map(|(row, live)| self.merged(row, live))
+            .map(|(row, live)| self.merged(row, told_or_logged(row, live)))
             .collect();
         Ok(Paged {
             items,
@@ -374,10 +374,17 @@ impl Shop {
             if let Err(error) = shop.load(id).await {
                 tracing::warn!(%error, voucher_id = %id, "preload failed; the reconciler will repeat it");
             }
+            shop.showcase().created();
             shop.sale(id).await
         })
         .await
     }
+}
+
+/// A sale is shown without Redis where that can't be asked; why, the log knows.
+pub(crate) fn told_or_logged(row: &Voucher, live: Result<Live, Error>) -> Option<Live> {
+    let log = |error: &Error| tracing::debug!(%error, voucher_id = %row.voucher_id, "a sale is shown without Redis");
+    live.inspect_err(log).ok()
 }
 
 fn merge(row: &Voucher, live: Option<&LiveSale>, now_ms: i64) -> Sale {
