@@ -55,7 +55,7 @@ impl Shop {
             crate::fail_point("load-after-epoch");
             let keys = vec![shop.names().sale(lane, id)];
             shop.redis().eval(&CLOSE, keys, Vec::new()).await?;
-            shop.showcase().changed(id);
+            shop.sale_changed(id);
             crate::fail_point("distrust-after-close");
             shop.load_under(id, epoch).await
         })
@@ -175,7 +175,7 @@ impl Shop {
         ];
         let args = vec![id.to_string().into(), epoch.into()];
         let reply = self.redis().eval(&FINISH, keys, args).await;
-        self.showcase().changed(id);
+        self.sale_changed(id);
         Ok(number(&reply?)? == 1)
     }
 

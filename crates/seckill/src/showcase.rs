@@ -24,6 +24,8 @@ use crate::{Error, Shop};
 /// How many pages of the list are remembered: everybody asks for the first.
 const LISTS_MOST: usize = 64;
 
+/// A page of the list: its cursor and its limit.
+type Asked = (Option<VoucherId>, u32);
 /// The ids of one page of the list.
 type List = Coalesced<Paged<VoucherId>>;
 
@@ -31,8 +33,7 @@ type List = Coalesced<Paged<VoucherId>>;
 #[derive(Default)]
 pub(crate) struct Showcase {
     sales: RwLock<HashMap<VoucherId, Arc<Shown>>>,
-    /// By cursor and limit.
-    lists: RwLock<HashMap<(Option<VoucherId>, u32), Arc<List>>>,
+    lists: RwLock<HashMap<Asked, Arc<List>>>,
     clocks: RwLock<HashMap<Lane, Arc<Coalesced<Reading>>>>,
 }
 
