@@ -34,6 +34,12 @@ impl OrderState {
             Self::Failed => "failed",
         }
     }
+
+    /// The state that is spelled `text`, if there is one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Queued, Self::Confirmed, Self::Failed];
+        all.into_iter().find(|state| state.as_str() == text)
+    }
 }
 
 /// One order.

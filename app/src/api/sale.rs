@@ -44,6 +44,19 @@ impl SaleState {
         }
     }
 
+    /// The state that is spelled `text`, if there is one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [
+            Self::NotLoaded,
+            Self::Ended,
+            Self::Paused,
+            Self::Scheduled,
+            Self::SoldOut,
+            Self::Open,
+        ];
+        all.into_iter().find(|state| state.as_str() == text)
+    }
+
     /// What the state has become by `now_ms`, as far as the clock alone can tell: a
     /// scheduled sale opens and an open one ends without anybody saying so.
     pub const fn at(self, now_ms: i64, begin_ms: i64, end_ms: i64) -> Self {

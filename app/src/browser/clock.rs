@@ -9,7 +9,12 @@ use std::cell::{Cell, RefCell};
 
 use leptos::{ev, prelude::window_event_listener, task::spawn_local};
 
-use super::{http, is_visible, monotonic_ms, sleep};
+use wasm_bindgen::JsValue;
+
+use super::{
+    http::{self, FromJson, number_in},
+    is_visible, monotonic_ms, sleep,
+};
 use crate::{api::clock::GetClock, countdown::Estimate};
 
 /// Round trips per measurement, and the pause between them.
@@ -74,6 +79,15 @@ pub(crate) fn start(voucher_id: Option<&str>, rendered_ms: i64) {
     });
 }
 
+/// What the server's clock says.
+struct Told(i64);
+
+impl FromJson for Told {
+    fn from_json(json: &JsValue) -> Option<Self> {
+        number_in(json, "now_ms").map(Self)
+    }
+}
+
 /// Asks a few times and keeps the quickest trip; after a wake only a new one counts.
 async fn measure(woken: bool) {
     if MEASURING.replace(true) {
@@ -90,7 +104,7 @@ async fn measure(woken: bool) {
             None => &[],
         };
         let sent = monotonic_ms();
-        let Ok(answer) = http::get_public::<GetClock>(fields).await else {
+        let Ok(Told(now_ms)) = http::get_public::<GetClock, Told>(fields).await else {
             continue;
         };
         let received = monotonic_ms();
@@ -98,7 +112,7 @@ async fn measure(woken: bool) {
             clippy::cast_precision_loss,
             reason = "milliseconds since 1970 fit into 53 bits"
         )]
-        let estimate = Estimate::from_trip(sent, received, answer.now_ms as f64);
+        let estimate = Estimate::from_trip(sent, received, now_ms as f64);
         let known = ESTIMATE.get().filter(|_| fresh);
         ESTIMATE.set(Some(
             known.map_or(estimate, |known| known.better(estimate, received)),

@@ -6,6 +6,8 @@ pub(crate) mod http;
 pub(crate) mod panel;
 #[cfg(feature = "shop")]
 pub(crate) mod sale;
+#[cfg(feature = "shop")]
+pub(crate) mod session;
 
 use js_sys::Promise;
 use wasm_bindgen_futures::JsFuture;
@@ -45,6 +47,12 @@ pub(crate) fn spread(below: i32) -> i32 {
     #[expect(clippy::cast_possible_truncation, reason = "the value is in 0..below")]
     let ms = (js_sys::Math::random() * f64::from(below)) as i32;
     ms
+}
+
+/// Loads this page anew.
+#[cfg(feature = "shop")]
+pub(crate) fn reload() {
+    let _ = window().location().reload();
 }
 
 /// Goes to another page of this site.

@@ -36,7 +36,7 @@ pub(crate) async fn poll<F>(
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        match http::get::<F>(&fields).await {
+        match http::get_all::<F>(&fields).await {
             Ok(fresh) => {
                 refresh.stale.set(false);
                 show(fresh);
@@ -45,12 +45,12 @@ pub(crate) async fn poll<F>(
                 refresh.stale.set(true);
                 match failure {
                     Failure::Wait(_, wait) => sleep(wait).await,
-                    Failure::Refused(error)
+                    Failure::Refused(error, _)
                         if matches!(error.code, Code::Unauthenticated | Code::Forbidden) =>
                     {
                         return;
                     }
-                    Failure::Network | Failure::Refused(_) => {}
+                    Failure::Network | Failure::Unreadable | Failure::Refused(..) => {}
                 }
             }
         }

@@ -1,24 +1,38 @@
 //! The sale of this page as it is now: one poll and one clock for all its islands.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use leptos::{
-    prelude::{ArcRwSignal, GetUntracked, Set},
+    ev,
+    prelude::{ArcRwSignal, GetUntracked, RwSignal, Set, window_event_listener},
     task::spawn_local,
 };
 
-use super::{clock, http, is_visible, sleep, spread};
+use wasm_bindgen::JsValue;
+
+use super::{
+    clock,
+    http::{self, Failure, FromJson, number_in, text_in},
+    is_visible, sleep, spread,
+};
 use crate::{
-    api::sale::{GetSale, SaleState},
-    islands::SaleNow,
+    api::{
+        Code,
+        sale::{GetSale, SaleState},
+    },
+    islands::{SaleNow, Trouble},
 };
 
 thread_local! {
     static SALE: RefCell<Option<ArcRwSignal<SaleNow>>> = const { RefCell::new(None) };
+    static NOTE: Cell<Option<(RwSignal<Trouble>, RwSignal<i64>)>> = const { Cell::new(None) };
 }
 
 /// How long a refresh that the page makes by itself at the opening is spread over.
 const SPREAD_MS: i32 = 300;
+/// The pause before a lost connection, or a server with a fault, is tried again.
+const OFFLINE_MS: i32 = 1_500;
+const FAULT_MS: i32 = 5_000;
 
 /// The sale, moving by itself from now on. The first island of the page starts it with
 /// what the server rendered.
@@ -52,35 +66,145 @@ async fn tick(sale: ArcRwSignal<SaleNow>) {
     }
 }
 
+/// Opens and ends a sale of a list by the clock alone.
+pub(crate) fn follow_clock(sale: RwSignal<SaleNow>) {
+    let seen = sale.get_untracked();
+    clock::start(Some(&seen.voucher_id), seen.now_ms);
+    spawn_local(async move {
+        loop {
+            let (now_ms, mut next) = (clock::now_ms().unwrap_or_default(), sale.get_untracked());
+            let state = next.state.at(now_ms, next.begin_ms, next.end_ms);
+            if state != next.state {
+                next.state = state;
+                sale.set(next);
+            }
+            sleep(250).await;
+        }
+    });
+}
+
+/// Tells the page's note why it can't show what is, and what time it shows.
+pub(crate) fn tell(trouble: RwSignal<Trouble>, known_ms: RwSignal<i64>) {
+    NOTE.set(Some((trouble, known_ms)));
+    known_ms.set(clock::now_ms().unwrap_or_default());
+}
+
+fn say(trouble: Trouble) {
+    if let Some((shown, known_ms)) = NOTE.get() {
+        if trouble == Trouble::None {
+            known_ms.set(clock::now_ms().unwrap_or_default());
+        }
+        if shown.get_untracked() != trouble {
+            shown.set(trouble);
+        }
+    }
+}
+
 /// Asks what is left, as often as it can matter, and only while somebody looks.
 async fn poll(sale: ArcRwSignal<SaleNow>) {
+    let _ = window_event_listener(ev::offline, |_| say(Trouble::Offline));
+    let back = sale.clone();
+    let _ = window_event_listener(ev::online, move |_| {
+        let sale = back.clone();
+        spawn_local(async move {
+            ask(&sale).await;
+        });
+    });
+    let mut pause = None;
     loop {
         let seen = sale.get_untracked();
         let until_begin = seen.begin_ms - clock::now_ms().unwrap_or_default();
-        let wait = match seen.state {
+        let usual = match seen.state {
             SaleState::Open => 2_000,
             SaleState::SoldOut | SaleState::Paused | SaleState::NotLoaded => 4_000,
             SaleState::Scheduled => until_begin.clamp(100, 15_000),
             SaleState::Ended => return,
         };
-        sleep(i32::try_from(wait).unwrap_or(15_000) + spread(SPREAD_MS)).await;
-        if !is_visible() {
-            continue;
-        }
-        if let Ok(fresh) = http::get_public::<GetSale>(&[("voucher_id", &seen.voucher_id)]).await {
-            let now_ms = clock::now_ms().unwrap_or_default();
-            let known = sale.get_untracked();
-            let next = SaleNow {
-                state: fresh.state.at(now_ms, fresh.begin_ms, fresh.end_ms),
-                stock: fresh.stock,
-                total: fresh.total,
-                begin_ms: fresh.begin_ms,
-                end_ms: fresh.end_ms,
-                ..known.clone()
-            };
-            if next != known {
-                sale.set(next);
+        let wait = pause.unwrap_or(i32::try_from(usual).unwrap_or(15_000));
+        sleep(wait + spread(SPREAD_MS)).await;
+        if is_visible() {
+            match ask(&sale).await {
+                Asked::Again(after) => pause = after,
+                Asked::NeverAgain => return,
             }
+        }
+    }
+}
+
+/// What moves of a sale, as the server tells it.
+struct Fresh {
+    state: SaleState,
+    stock: i64,
+    total: i64,
+    begin_ms: i64,
+    end_ms: i64,
+}
+
+impl FromJson for Fresh {
+    fn from_json(json: &JsValue) -> Option<Self> {
+        Some(Self {
+            state: SaleState::parse(&text_in(json, "state")?)?,
+            stock: number_in(json, "stock")?,
+            total: number_in(json, "total")?,
+            begin_ms: number_in(json, "begin_ms")?,
+            end_ms: number_in(json, "end_ms")?,
+        })
+    }
+}
+
+/// When to ask again.
+enum Asked {
+    /// As usual, or after so many milliseconds.
+    Again(Option<i32>),
+    NeverAgain,
+}
+
+/// One look at the sale; says what kept it from being one.
+async fn ask(sale: &ArcRwSignal<SaleNow>) -> Asked {
+    let known = sale.get_untracked();
+    let failure =
+        match http::get_public::<GetSale, Fresh>(&[("voucher_id", &known.voucher_id)]).await {
+            Ok(fresh) => {
+                let (now_ms, known) = (clock::now_ms().unwrap_or_default(), sale.get_untracked());
+                let next = SaleNow {
+                    state: fresh.state.at(now_ms, fresh.begin_ms, fresh.end_ms),
+                    stock: fresh.stock,
+                    total: fresh.total,
+                    begin_ms: fresh.begin_ms,
+                    end_ms: fresh.end_ms,
+                    ..known.clone()
+                };
+                if next != known {
+                    sale.set(next);
+                }
+                say(Trouble::None);
+                return Asked::Again(None);
+            }
+            Err(failure) => failure,
+        };
+    match failure {
+        Failure::Network => {
+            say(Trouble::Offline);
+            Asked::Again(Some(OFFLINE_MS))
+        }
+        Failure::Wait(code, wait) => {
+            say(match code {
+                Code::TooMany => Trouble::TooMany(wait),
+                _ => Trouble::Away(wait),
+            });
+            Asked::Again(Some(wait))
+        }
+        Failure::Refused(error, _) if error.code == Code::NotFound => {
+            say(Trouble::Gone);
+            Asked::NeverAgain
+        }
+        Failure::Refused(..) => {
+            say(Trouble::Away(FAULT_MS));
+            Asked::Again(Some(FAULT_MS))
+        }
+        Failure::Unreadable => {
+            say(Trouble::Updated);
+            Asked::NeverAgain
         }
     }
 }

@@ -2,44 +2,54 @@
 //! once and survives a lost connection.
 
 use leptos::{ev::SubmitEvent, html, prelude::*};
-use serde::{Deserialize, Serialize};
 
-use super::{Icon, SaleNow, stock::moving};
+use super::{
+    Icon, SaleNow,
+    packed::{item, packed},
+    sale_now::moving,
+};
 use crate::{
     api::{Code, buy::Outcome, sale::SaleState},
     figures::digits,
 };
 
-/// The button's texts.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct BuyTexts {
-    /// On the button while the sale is open.
-    pub buy: String,
-    /// On the button before the opening.
-    pub waiting: String,
-    /// On the button while the press is on its way.
-    pub sending: String,
-    /// On the button when it is over.
-    pub closed: String,
-    /// The words of the states, in the order of [`SaleState`].
-    pub states: Vec<String>,
-    /// One text per outcome, in the order of [`Outcome::ALL`].
-    pub outcomes: Vec<String>,
-    /// One text per error code, in the order of [`Code::ALL`].
-    pub codes: Vec<String>,
-    /// The press is kept while there is no connection.
-    pub offline: String,
-    /// The connection did not come back.
-    pub gave_up: String,
+packed! {
+    /// The button's texts.
+    pub struct BuyTexts {
+        /// On the button while the sale is open.
+        pub buy,
+        /// On the button before the opening.
+        pub waiting,
+        /// On the button while the press is on its way.
+        pub sending,
+        /// On the button when it is over.
+        pub closed,
+        /// The words of the states, in the order of [`SaleState`], as a list.
+        pub states,
+        /// One text per outcome, in the order of [`Outcome::ALL`], as a list.
+        pub outcomes,
+        /// One text per error code, in the order of [`Code::ALL`], as a list.
+        pub codes,
+        /// The shop asks to wait, with `{seconds}`; the press is kept.
+        pub wait,
+        /// The press is kept while there is no connection.
+        pub offline,
+        /// The connection did not come back.
+        pub gave_up,
+        /// Before the id of a request that failed.
+        pub request,
+    }
 }
 
 /// What the page says about the last press.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A decision.
     Outcome(Outcome),
-    /// An error.
-    Code(Code),
+    /// An error, with the request's id.
+    Code(Code, String),
+    /// The shop asks to wait so many milliseconds; sent again by itself after them.
+    Wait(Code, i32),
     /// Sent again by itself as soon as there is a connection.
     Offline,
     /// Not sent again by itself any more.
@@ -47,47 +57,71 @@ pub enum Answer {
 }
 
 impl Answer {
-    fn text(self, texts: &BuyTexts) -> String {
-        let listed = |list: &[String], index: Option<usize>| {
-            index
-                .and_then(|index| list.get(index))
-                .cloned()
-                .unwrap_or_default()
-        };
+    /// A decision or an error as one word, as it travels in an address.
+    pub fn parse(word: &str) -> Option<Self> {
+        let code = || Code::parse(word).map(|code| Self::Code(code, String::new()));
+        Outcome::parse(word).map(Self::Outcome).or_else(code)
+    }
+
+    /// The word that the page's tests and styles know it by.
+    fn word(&self) -> &'static str {
         match self {
-            Self::Outcome(outcome) => listed(
-                &texts.outcomes,
-                Outcome::ALL.iter().position(|other| *other == outcome),
-            ),
-            Self::Code(code) => listed(
-                &texts.codes,
-                Code::ALL.iter().position(|other| *other == code),
-            ),
+            Self::Outcome(outcome) => outcome.as_str(),
+            Self::Code(code, _) | Self::Wait(code, _) => code.as_str(),
+            Self::Offline | Self::GaveUp => "offline",
+        }
+    }
+
+    fn text(&self, texts: &BuyTexts) -> String {
+        match self {
+            Self::Outcome(outcome) => {
+                let index = Outcome::ALL.iter().position(|other| other == outcome);
+                item(&texts.outcomes, index.unwrap_or(usize::MAX))
+            }
+            Self::Code(code, _) => {
+                let index = Code::ALL.iter().position(|other| other == code);
+                item(&texts.codes, index.unwrap_or(usize::MAX))
+            }
+            Self::Wait(_, ms) => {
+                let seconds = (ms + 999) / 1_000;
+                texts.wait.replace("{seconds}", &seconds.to_string())
+            }
             Self::Offline => texts.offline.clone(),
             Self::GaveUp => texts.gave_up.clone(),
         }
     }
 
-    const fn tone(self) -> &'static str {
+    /// The line that names the request that failed.
+    fn request(&self, texts: &BuyTexts) -> Option<String> {
+        match self {
+            Self::Code(Code::Internal, id) if !id.is_empty() => {
+                Some(format!("{} {id}", texts.request))
+            }
+            _ => None,
+        }
+    }
+
+    const fn tone(&self) -> &'static str {
         match self {
             Self::Outcome(Outcome::Admitted | Outcome::AlreadyOrdered) => "ok",
             Self::Outcome(Outcome::NotStarted | Outcome::Paused | Outcome::NotLoaded) => "info",
             Self::Outcome(Outcome::SoldOut | Outcome::Ended) => "warn",
-            Self::Code(Code::TooMany | Code::Unavailable) | Self::Offline | Self::GaveUp => "warn",
-            Self::Code(_) => "bad",
+            Self::Wait(..) | Self::Offline | Self::GaveUp => "warn",
+            Self::Code(Code::TooMany | Code::Unavailable, _) => "warn",
+            Self::Code(..) => "bad",
         }
     }
 
-    const fn icon(self) -> &'static str {
+    const fn icon(&self) -> &'static str {
         match self {
             Self::Outcome(Outcome::Admitted | Outcome::AlreadyOrdered) => "check",
             Self::Outcome(Outcome::NotStarted) => "clock",
-            Self::Outcome(Outcome::NotLoaded) => "hourglass",
+            Self::Outcome(Outcome::NotLoaded) | Self::Wait(..) => "hourglass",
             Self::Outcome(Outcome::Paused) => "pause",
             Self::Outcome(Outcome::SoldOut) => "empty",
             Self::Outcome(Outcome::Ended) => "flag",
             Self::Offline | Self::GaveUp => "offline",
-            Self::Code(_) => "warning",
+            Self::Code(..) => "warning",
         }
     }
 }
@@ -95,18 +129,20 @@ impl Answer {
 /// The buy button of a sale's page.
 #[island]
 pub fn BuyButton(
-    /// The sale as rendered.
-    sale: SaleNow,
-    /// The answer to a press that came as a plain form.
-    answer: Option<Answer>,
+    /// The sale as rendered, [packed](SaleNow::packed).
+    sale: String,
+    /// The answer to a press that came as a plain form, [as a word](Answer::parse), or nothing.
+    answer: String,
     /// Where to sign in and come back from.
     login: String,
-    /// The texts.
-    texts: BuyTexts,
+    /// The texts, [packed](BuyTexts::packed).
+    texts: String,
 ) -> impl IntoView {
+    let sale = SaleNow::unpacked(&sale);
+    let texts = BuyTexts::unpacked(&texts);
     let now = moving(&sale);
     let state = Memo::new(move |_| now.get().state);
-    let answer = RwSignal::new(answer);
+    let answer = RwSignal::new(Answer::parse(&answer));
     let sending = RwSignal::new(false);
     // Before the WASM is there, a press is a plain form, and early ones are answered.
     let alive = RwSignal::new(false);
@@ -126,11 +162,7 @@ pub fn BuyButton(
             SaleState::Scheduled if alive.get() => texts.waiting.clone(),
             SaleState::Scheduled => texts.buy.clone(),
             SaleState::Ended | SaleState::NotLoaded => texts.closed.clone(),
-            other => texts
-                .states
-                .get(other as usize)
-                .cloned()
-                .unwrap_or_default(),
+            other => item(&texts.states, other as usize),
         }
     };
 
@@ -177,16 +209,14 @@ pub fn BuyButton(
             </form>
             <div class="answer" role="status" tabindex="-1" node_ref=result
                 data-testid="answer"
-                data-tone=move || answer.get().map(Answer::tone)
-                data-outcome=move || match answer.get() {
-                    Some(Answer::Outcome(outcome)) => Some(outcome.as_str()),
-                    Some(Answer::Code(code)) => Some(code.as_str()),
-                    Some(Answer::Offline | Answer::GaveUp) => Some("offline"),
-                    None => None,
-                }>
+                data-tone=move || answer.with(|answer| answer.as_ref().map(Answer::tone))
+                data-outcome=move || answer.with(|answer| answer.as_ref().map(Answer::word))>
                 {move || answer.get().map(|answer| view! {
                     <Icon name=Signal::stored(answer.icon())/>
-                    <p>{answer.text(&texts).replace("{total}", &digits(now.get().total))}</p>
+                    <p>
+                        {answer.text(&texts).replace("{total}", &digits(now.get().total))}
+                        {answer.request(&texts).map(|line| view! { <br/><span class="code small">{line}</span> })}
+                    </p>
                 })}
             </div>
         </div>
@@ -197,16 +227,18 @@ pub fn BuyButton(
 mod browser {
     use leptos::{ev, html, prelude::*};
 
+    use wasm_bindgen::JsValue;
+
     use super::Answer;
     use crate::{
         api::{
-            ApiError, Code,
+            Code,
             buy::{Buy, Outcome},
         },
         browser::{
             go,
-            http::{self, Failure},
-            monotonic_ms, sleep,
+            http::{self, Failure, FromJson, text_in},
+            monotonic_ms, reload, sleep,
         },
         routes,
     };
@@ -216,6 +248,16 @@ mod browser {
     /// The pause after a lost request: doubled each time, up to three seconds.
     const FIRST_PAUSE_MS: i32 = 400;
     const LONGEST_PAUSE_MS: i32 = 3_000;
+
+    /// A purchase's outcome, and the order there is.
+    struct Decided(Outcome, Option<String>);
+
+    impl FromJson for Decided {
+        fn from_json(json: &JsValue) -> Option<Self> {
+            let outcome = Outcome::parse(&text_in(json, "outcome")?)?;
+            Some(Self(outcome, text_in(json, "order_id")))
+        }
+    }
 
     /// One press, until it is decided. Sending it again is harmless: whoever has an
     /// order already gets the same one.
@@ -230,25 +272,26 @@ mod browser {
         let pressed = monotonic_ms();
         let mut pause = FIRST_PAUSE_MS;
         let shown = loop {
-            let failure = match http::post::<Buy>(&[("voucher_id", &voucher_id)]).await {
-                Ok(purchase) => {
-                    if let Some(order_id) = &purchase.order_id {
-                        answer.set(Some(Answer::Outcome(purchase.outcome)));
+            let failure = match http::post::<Buy, Decided>(&[("voucher_id", &voucher_id)]).await {
+                Ok(Decided(outcome, order_id)) => {
+                    if let Some(order_id) = &order_id {
+                        answer.set(Some(Answer::Outcome(outcome)));
                         // `sending` stays: the page is being left.
                         return go(&routes::order(order_id));
                     }
-                    break Answer::Outcome(purchase.outcome);
+                    break Answer::Outcome(outcome);
                 }
                 Err(failure) => failure,
             };
             let wait = match failure {
-                Failure::Refused(ApiError {
-                    code: Code::Unauthenticated,
-                    ..
-                }) => return go(&login),
-                Failure::Refused(error) => break Answer::Code(error.code),
+                Failure::Refused(error, _) if error.code == Code::Unauthenticated => {
+                    return go(&login);
+                }
+                Failure::Refused(error, request) => break Answer::Code(error.code, request),
+                // It was decided; only a newer page can read how.
+                Failure::Unreadable => return reload(),
                 Failure::Wait(code, wait) => {
-                    answer.set(Some(Answer::Code(code)));
+                    answer.set(Some(Answer::Wait(code, wait)));
                     wait
                 }
                 Failure::Network => {
@@ -269,10 +312,6 @@ mod browser {
             // A screen reader's place, and the keyboard's, is at the answer now.
             let _ = element.focus();
         }
-        debug_assert!(
-            shown != Answer::Outcome(Outcome::Admitted),
-            "an admitted press leaves the page"
-        );
     }
 
     /// A page that comes back from the browser's memory has no press under way.

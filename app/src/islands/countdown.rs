@@ -1,32 +1,35 @@
 //! The countdown: to the opening, then to the end, on the server's clock.
 
 use leptos::prelude::*;
-use serde::{Deserialize, Serialize};
 
+use super::{Icon, SaleNow, packed::packed};
 use crate::{
     countdown::{face, whole_seconds},
     figures::clock_time,
 };
 
-/// The countdown's texts.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct CountdownTexts {
-    /// Before the opening.
-    pub opens_in: String,
-    /// While it is open.
-    pub ends_in: String,
-    /// Afterwards.
-    pub ended: String,
-    /// The word for days.
-    pub day: String,
-    /// The line that says what the clock is, with `{time}`.
-    pub clock: String,
-    /// The opening where the buyer is, with `{time}` and `{zone}`.
-    pub your_time: String,
-    /// What a listener hears at the marks of [`crate::countdown::ANNOUNCED`].
-    pub announce: Vec<String>,
-    /// What a listener hears at the opening.
-    pub opened: String,
+packed! {
+    /// The countdown's texts.
+    pub struct CountdownTexts {
+        /// Before the opening.
+        pub opens_in,
+        /// In the minute before it.
+        pub last_minute,
+        /// While it is open.
+        pub ends_in,
+        /// Afterwards.
+        pub ended,
+        /// The word for days.
+        pub day,
+        /// The line that says what the clock is, with `{time}`.
+        pub clock,
+        /// The opening where the buyer is, with `{time}` and `{zone}`.
+        pub your_time,
+        /// What a listener hears at the marks of [`crate::countdown::ANNOUNCED`], as a list.
+        pub announce,
+        /// What a listener hears at the opening.
+        pub opened,
+    }
 }
 
 /// Which of the three the countdown is in, and how long that lasts.
@@ -60,19 +63,21 @@ impl Phase {
 /// Counts down to `begin_ms`, then to `end_ms`.
 #[island]
 pub fn Countdown(
-    /// The sale, whose node's clock counts.
-    voucher_id: String,
-    /// When it opens.
-    begin_ms: i64,
-    /// When it closes.
-    end_ms: i64,
-    /// The server's clock when the page was rendered.
-    now_ms: i64,
-    /// Whether it is a sale's own page: it speaks, and shows in the tab's title.
-    main: bool,
-    /// The texts.
-    texts: CountdownTexts,
+    /// The sale as rendered, [packed](SaleNow::packed); its node's clock counts.
+    sale: String,
+    /// Whether it is a sale's own page (`1`): it speaks, and shows in the tab's title.
+    main: String,
+    /// The texts, [packed](CountdownTexts::packed).
+    texts: String,
 ) -> impl IntoView {
+    let SaleNow {
+        voucher_id,
+        begin_ms,
+        end_ms,
+        now_ms,
+        ..
+    } = SaleNow::unpacked(&sale);
+    let (main, texts) = (!main.is_empty(), CountdownTexts::unpacked(&texts));
     let now = RwSignal::new(now_ms);
     let spoken = RwSignal::new(String::new());
     let local = RwSignal::new(String::new());
@@ -83,12 +88,26 @@ pub fn Countdown(
         texts.opens_in.clone(),
         texts.ends_in.clone(),
         texts.ended.clone(),
+        texts.last_minute.clone(),
     ];
-    let label = move || label_texts[phase.get() as usize].clone();
     let day = texts.day.clone();
     let shown = Memo::new(move |_| face(remaining(), &day));
     let last_minute =
         Memo::new(move |_| phase.get() == Phase::Before && whole_seconds(remaining()) <= 60);
+    let label = move || {
+        let index = if last_minute.get() {
+            3
+        } else {
+            phase.get() as usize
+        };
+        label_texts[index].clone()
+    };
+    let icon = Signal::derive(move || match phase.get() {
+        _ if last_minute.get() => "hourglass",
+        Phase::Before => "clock",
+        Phase::Open => "open",
+        Phase::Ended => "flag",
+    });
     let clock = texts.clock.clone();
 
     #[cfg(feature = "hydrate")]
@@ -121,7 +140,7 @@ pub fn Countdown(
                 _ => "l",
             }
             data-last=move || last_minute.get().then_some("")>
-            <p class="countdown-label">{label}</p>
+            <p class="countdown-label"><Icon name=icon/>{label}</p>
             <p class="countdown-face" data-testid="countdown" role="timer">{move || shown.get()}</p>
             {main.then(|| view! {
                 <p class="countdown-clock">{move || clock.replace("{time}", &clock_time(now.get()))}</p>
@@ -142,6 +161,7 @@ mod browser {
     use crate::{
         browser::{clock, sleep, window},
         countdown::{announcement, until_next_face},
+        islands::packed::item,
     };
 
     pub(super) struct Ticking {
@@ -183,14 +203,7 @@ mod browser {
                 if before_ms > 0 && to_begin_ms <= 0 {
                     ticking.spoken.set(ticking.texts.opened.clone());
                 } else if let Some(mark) = announcement(before_ms, to_begin_ms) {
-                    ticking.spoken.set(
-                        ticking
-                            .texts
-                            .announce
-                            .get(mark)
-                            .cloned()
-                            .unwrap_or_default(),
-                    );
+                    ticking.spoken.set(item(&ticking.texts.announce, mark));
                 }
                 before_ms = to_begin_ms;
                 if let Some(document) = window().document() {

@@ -7,13 +7,21 @@
 #[cfg(any(feature = "ssr", feature = "shop"))]
 mod buy_button;
 #[cfg(any(feature = "ssr", feature = "shop"))]
+mod copy;
+#[cfg(any(feature = "ssr", feature = "shop"))]
 mod countdown;
 #[cfg(any(feature = "ssr", feature = "shop"))]
+mod live_note;
+#[cfg(any(feature = "ssr", feature = "shop"))]
 mod order_status;
+#[cfg(any(feature = "ssr", feature = "shop"))]
+pub(crate) mod packed;
 #[cfg(any(feature = "ssr", feature = "console"))]
 mod pending_panel;
 #[cfg(any(feature = "ssr", feature = "console"))]
 mod queue_panel;
+#[cfg(any(feature = "ssr", feature = "shop"))]
+mod sale_now;
 #[cfg(any(feature = "ssr", feature = "shop"))]
 mod stock;
 #[cfg(any(feature = "ssr", feature = "console"))]
@@ -22,40 +30,28 @@ mod table;
 #[cfg(any(feature = "ssr", feature = "shop"))]
 pub use buy_button::{Answer, BuyButton, BuyTexts};
 #[cfg(any(feature = "ssr", feature = "shop"))]
+pub use copy::CopyButton;
+#[cfg(any(feature = "ssr", feature = "shop"))]
 pub use countdown::{Countdown, CountdownTexts};
 use leptos::prelude::*;
+#[cfg(all(feature = "hydrate", feature = "shop"))]
+pub(crate) use live_note::Trouble;
 #[cfg(any(feature = "ssr", feature = "shop"))]
-pub use order_status::{OrderStatus, OrderTexts};
+pub use live_note::{LiveNote, LiveTexts};
+#[cfg(any(feature = "ssr", feature = "shop"))]
+pub use order_status::{OrderNow, OrderStatus, OrderTexts};
 #[cfg(any(feature = "ssr", feature = "console"))]
 pub use pending_panel::PendingPanel;
 #[cfg(all(feature = "hydrate", feature = "console"))]
 pub(crate) use queue_panel::Refresh;
 #[cfg(any(feature = "ssr", feature = "console"))]
 pub use queue_panel::{PanelScope, PanelTexts, QueuePanel};
-use serde::{Deserialize, Serialize};
+#[cfg(any(feature = "ssr", feature = "shop"))]
+pub use sale_now::SaleNow;
 #[cfg(any(feature = "ssr", feature = "shop"))]
 pub use stock::{SaleBadge, StockBar};
 
 use crate::api::sale::SaleState;
-
-/// What the islands of a sale's page share.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SaleNow {
-    /// The voucher's id.
-    pub voucher_id: String,
-    /// What the sale is.
-    pub state: SaleState,
-    /// What is left, as far as this person may know.
-    pub stock: i64,
-    /// How many there are in all.
-    pub total: i64,
-    /// When it opens.
-    pub begin_ms: i64,
-    /// When it closes.
-    pub end_ms: i64,
-    /// The server's clock when the page was rendered.
-    pub now_ms: i64,
-}
 
 /// An icon from the sprite that every page carries. Decoration: a word stands beside it.
 #[component]

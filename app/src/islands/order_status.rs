@@ -1,33 +1,84 @@
 //! An order on its way: accepted, queued, confirmed.
 
 use leptos::prelude::*;
-use serde::{Deserialize, Serialize};
 
-use super::Icon;
-use crate::{
-    api::order::{Order, OrderState},
-    figures::clock_time,
+use super::{
+    Icon,
+    packed::{FIELD, item, packed},
 };
+use crate::{api::order::OrderState, figures::clock_time};
 
-/// The order's texts; lists are in the order queued, confirmed, failed.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct OrderTexts {
-    /// The names of the three steps.
-    pub steps: Vec<String>,
-    /// The words of the states.
-    pub states: Vec<String>,
-    /// The large line.
-    pub headlines: Vec<String>,
-    /// What happens next.
-    pub next: Vec<String>,
-    /// It takes long.
-    pub slow: String,
-    /// The link to look again.
-    pub reload: String,
-    /// The shop does not answer.
-    pub away: String,
-    /// The zone of the times.
-    pub zone: String,
+packed! {
+    /// The order's texts; lists are in the order queued, confirmed, failed.
+    pub struct OrderTexts {
+        /// The names of the three steps, as a list.
+        pub steps,
+        /// The words of the states, as a list.
+        pub states,
+        /// The large line, as a list.
+        pub headlines,
+        /// What happens next, as a list.
+        pub next,
+        /// It takes long.
+        pub slow,
+        /// The link to look again.
+        pub reload,
+        /// The shop does not answer.
+        pub away,
+        /// The zone of the times.
+        pub zone,
+    }
+}
+
+/// What moves of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderNow {
+    /// Its id.
+    pub order_id: String,
+    /// Where it is.
+    pub state: OrderState,
+    /// When it was accepted.
+    pub admitted_ms: i64,
+    /// When its row was written.
+    pub confirmed_ms: Option<i64>,
+}
+
+impl OrderNow {
+    /// As one text.
+    #[cfg(feature = "ssr")]
+    pub fn packed(&self) -> String {
+        let (state, admitted) = (self.state.as_str(), self.admitted_ms);
+        let confirmed = self.confirmed_ms.map(|ms| ms.to_string());
+        let confirmed = confirmed.unwrap_or_default();
+        format!(
+            "{}{FIELD}{state}{FIELD}{admitted}{FIELD}{confirmed}",
+            self.order_id
+        )
+    }
+
+    /// From that text.
+    pub fn unpacked(text: &str) -> Self {
+        let mut fields = text.split(FIELD);
+        let mut next = || fields.next().unwrap_or_default();
+        Self {
+            order_id: next().to_owned(),
+            state: OrderState::parse(next()).unwrap_or(OrderState::Queued),
+            admitted_ms: next().parse().unwrap_or(0),
+            confirmed_ms: next().parse().ok(),
+        }
+    }
+}
+
+#[cfg(feature = "ssr")]
+impl From<crate::api::order::Order> for OrderNow {
+    fn from(order: crate::api::order::Order) -> Self {
+        Self {
+            order_id: order.order_id,
+            state: order.state,
+            admitted_ms: order.admitted_ms,
+            confirmed_ms: order.confirmed_ms,
+        }
+    }
 }
 
 /// Why nothing new is known, if so.
@@ -45,11 +96,12 @@ enum Trouble {
 /// The order's state, asked for until it is final.
 #[island]
 pub fn OrderStatus(
-    /// The order as rendered.
-    order: Order,
-    /// The texts.
-    texts: OrderTexts,
+    /// The order as rendered, [packed](OrderNow::packed).
+    order: String,
+    /// The texts, [packed](OrderTexts::packed).
+    texts: String,
 ) -> impl IntoView {
+    let (order, texts) = (OrderNow::unpacked(&order), OrderTexts::unpacked(&texts));
     let address = crate::routes::order(&order.order_id);
     let order = RwSignal::new(order);
     let trouble = RwSignal::new(Trouble::None);
@@ -68,13 +120,13 @@ pub fn OrderStatus(
     #[cfg(feature = "hydrate")]
     Effect::new(move |_| leptos::task::spawn_local(browser::poll(order, trouble)));
 
-    let failed_word = texts.states.get(2).cloned().unwrap_or_default();
-    let pick = |list: Vec<String>| move || list.get(index()).cloned().unwrap_or_default();
+    let failed_word = item(&texts.states, 2);
+    let pick = |list: String| move || item(&list, index());
     let word = pick(texts.states);
     let headline = pick(texts.headlines);
     let next = pick(texts.next);
     let (slow, away, reload) = (texts.slow, texts.away, texts.reload);
-    let [accepted, queued, confirmed] = names(&texts.steps);
+    let [accepted, queued, confirmed] = [0, 1, 2].map(|step| item(&texts.steps, step));
     view! {
         <section class="order-status" data-state=move || state.get().as_str()>
             <div role="status">
@@ -86,9 +138,14 @@ pub fn OrderStatus(
                 <p class="order-next">{next}</p>
                 {move || match trouble.get() {
                     Trouble::None => None,
-                    Trouble::Away => Some(view! { <p class="note" data-tone="warn">{away.clone()}</p> }.into_any()),
+                    Trouble::Away => Some(view! {
+                        <p class="note" data-tone="warn" data-testid="trouble"><Icon name=Signal::stored("offline")/><span>{away.clone()}</span></p>
+                    }.into_any()),
                     Trouble::Slow => Some(view! {
-                        <p class="note" data-tone="info">{slow.clone()}" "<a href=address.clone()>{reload.clone()}</a></p>
+                        <p class="note" data-tone="info" data-testid="trouble">
+                            <Icon name=Signal::stored("hourglass")/>
+                            <span>{slow.clone()}" "<a href=address.clone()>{reload.clone()}</a></span>
+                        </p>
                     }.into_any()),
                 }}
             </div>
@@ -122,26 +179,35 @@ pub fn OrderStatus(
     }
 }
 
-fn names(steps: &[String]) -> [String; 3] {
-    [0, 1, 2].map(|index| steps.get(index).cloned().unwrap_or_default())
-}
-
 #[cfg(feature = "hydrate")]
 mod browser {
     use leptos::prelude::*;
 
-    use super::Trouble;
+    use wasm_bindgen::JsValue;
+
+    use super::{OrderNow, Trouble};
     use crate::{
-        api::order::{GetOrder, Order, OrderState},
+        api::order::{GetOrder, OrderState},
         browser::{
-            http::{self, Failure},
+            http::{self, Failure, FromJson, number_in, text_in},
             monotonic_ms, sleep,
         },
         countdown::poll_delay_ms,
     };
 
+    impl FromJson for OrderNow {
+        fn from_json(json: &JsValue) -> Option<Self> {
+            Some(Self {
+                order_id: text_in(json, "order_id")?,
+                state: OrderState::parse(&text_in(json, "state")?)?,
+                admitted_ms: number_in(json, "admitted_ms")?,
+                confirmed_ms: number_in(json, "confirmed_ms"),
+            })
+        }
+    }
+
     /// Asks until the state is final or it has taken too long; then says so.
-    pub(super) async fn poll(order: RwSignal<Order>, trouble: RwSignal<Trouble>) {
+    pub(super) async fn poll(order: RwSignal<OrderNow>, trouble: RwSignal<Trouble>) {
         let began = monotonic_ms();
         let mut attempt = 0;
         while order.get_untracked().state == OrderState::Queued {
@@ -152,7 +218,7 @@ mod browser {
             attempt += 1;
             sleep(i32::try_from(delay).unwrap_or(i32::MAX)).await;
             let order_id = order.get_untracked().order_id;
-            match http::get::<GetOrder>(&[("order_id", &order_id)]).await {
+            match http::get::<GetOrder, OrderNow>(&[("order_id", &order_id)]).await {
                 Ok(fresh) => {
                     trouble.set(Trouble::None);
                     if order.get_untracked() != fresh {
@@ -165,7 +231,7 @@ mod browser {
                 }
                 Err(Failure::Network) => trouble.set(Trouble::Away),
                 // Signed out meanwhile, or worse: a reload tells.
-                Err(Failure::Refused(_)) => {
+                Err(Failure::Refused(..) | Failure::Unreadable) => {
                     trouble.set(Trouble::Slow);
                     return;
                 }

@@ -2,36 +2,20 @@
 
 use leptos::prelude::*;
 
-use super::{Icon, SaleNow, state_icon};
+use super::{Icon, SaleNow, packed::item, sale_now::moving, state_icon};
 use crate::figures::{digits, left};
-
-/// A signal of the sale: moving in the browser, as rendered on the server.
-#[cfg(feature = "hydrate")]
-pub(super) fn moving(rendered: &SaleNow) -> RwSignal<SaleNow> {
-    let now = RwSignal::new(rendered.clone());
-    let rendered = rendered.clone();
-    Effect::new(move |_| {
-        now.set(crate::browser::sale::follow(&rendered).get());
-    });
-    now
-}
-
-#[cfg(not(feature = "hydrate"))]
-pub(super) fn moving(rendered: &SaleNow) -> RwSignal<SaleNow> {
-    RwSignal::new(rendered.clone())
-}
 
 /// The bar of what is left, with its figure.
 #[island]
 pub fn StockBar(
-    /// The sale as rendered.
-    sale: SaleNow,
+    /// The sale as rendered, [packed](SaleNow::packed).
+    sale: String,
     /// The bar's name.
     label: String,
     /// The figure's text, with `{left}` and `{total}`.
     text: String,
 ) -> impl IntoView {
-    let now = moving(&sale);
+    let now = moving(&SaleNow::unpacked(&sale));
     let figure = move || {
         let sale = now.get();
         text.replace("{left}", &left(sale.stock, sale.total, false))
@@ -50,17 +34,36 @@ pub fn StockBar(
 /// The state of the sale, as an icon and a word.
 #[island]
 pub fn SaleBadge(
-    /// The sale as rendered.
-    sale: SaleNow,
-    /// The words, in the order of [`SaleState`](crate::api::sale::SaleState).
-    words: Vec<String>,
+    /// The sale as rendered, [packed](SaleNow::packed).
+    sale: String,
+    /// The words, in the order of [`SaleState`](crate::api::sale::SaleState), then the one for
+    /// sold out for good, as a list.
+    words: String,
+    /// Whether it is a sale's own page (`1`): it follows the server, and is spoken. In a list
+    /// it moves by the clock alone.
+    main: String,
 ) -> impl IntoView {
-    let now = moving(&sale);
+    let rendered = SaleNow::unpacked(&sale);
+    let main = !main.is_empty();
+    let now = if main {
+        moving(&rendered)
+    } else {
+        RwSignal::new(rendered)
+    };
+    #[cfg(feature = "hydrate")]
+    if !main {
+        Effect::new(move |_| crate::browser::sale::follow_clock(now));
+    }
     let state = Memo::new(move |_| now.get().state);
+    let gone = move || now.get().is_gone_for_good();
     view! {
-        <p class="badge" data-testid="state" data-state=move || state.get().as_str() aria-live="polite">
-            <Icon name=Signal::derive(move || state_icon(state.get()))/>
-            <span>{move || words.get(state.get() as usize).cloned().unwrap_or_default()}</span>
+        <p class="badge" data-testid=main.then_some("state") data-state=move || state.get().as_str()
+            aria-live=main.then_some("polite")>
+            <Icon name=Signal::derive(move || if gone() { "empty" } else { state_icon(state.get()) })/>
+            <span>{move || item(&words, if gone() { GONE } else { state.get() as usize })}</span>
         </p>
     }
 }
+
+/// Where the word for sold out for good stands.
+const GONE: usize = 6;

@@ -7,7 +7,7 @@ use seckill::{Role, page::Page};
 
 use super::{
     problem,
-    sale::{countdown_texts, price},
+    sale::{countdown_texts, price, state_words},
     shell::{Bundle, Head, page},
     visit::Visit,
 };
@@ -19,7 +19,7 @@ use crate::{
     },
     figures::{digits, left},
     format::{date_time, iso},
-    islands::{Countdown, Icon, state_icon},
+    islands::{Countdown, Icon, SaleBadge, SaleNow, state_icon},
     routes,
 };
 
@@ -50,6 +50,18 @@ struct Card {
 impl Card {
     fn is_near(&self) -> bool {
         self.sale.state == SaleState::Scheduled && self.sale.begin_ms - self.now_ms < NEAR_MS
+    }
+
+    fn now(&self) -> SaleNow {
+        SaleNow {
+            voucher_id: self.sale.voucher_id.clone(),
+            state: self.sale.state,
+            stock: self.sale.stock,
+            total: self.sale.total,
+            begin_ms: self.sale.begin_ms,
+            end_ms: self.sale.end_ms,
+            now_ms: self.now_ms,
+        }
     }
 }
 
@@ -102,6 +114,7 @@ fn view_of(visit: &Visit, cards: Vec<Card>, next: Option<String>) -> Response {
 fn view_card(visit: &Visit, card: Card) -> impl IntoView + use<> {
     let words = visit.words;
     let when = view_when(visit, &card);
+    let badge = view_badge(visit, &card);
     let sale = card.sale;
     let text = words
         .sale
@@ -110,10 +123,7 @@ fn view_card(visit: &Visit, card: Card) -> impl IntoView + use<> {
         .replace("{total}", &digits(sale.total));
     view! {
         <li class="card" data-state=sale.state.as_str()>
-            <p class="badge" data-state=sale.state.as_str()>
-                <Icon name=Signal::stored(state_icon(sale.state))/>
-                <span>{words.sale.state(sale.state)}</span>
-            </p>
+            {badge}
             <h2><a href=routes::sale(&sale.voucher_id)>{sale.title}</a></h2>
             <p class="muted">{sale.subtitle}</p>
             {price(visit, sale.pay_cents, sale.value_cents)}
@@ -126,13 +136,33 @@ fn view_card(visit: &Visit, card: Card) -> impl IntoView + use<> {
     }
 }
 
+/// The state: moving where a countdown does, otherwise as it was rendered.
+fn view_badge(visit: &Visit, card: &Card) -> AnyView {
+    if card.is_near() {
+        return view! { <SaleBadge sale=card.now().packed() words=state_words(visit) main=String::new()/> }
+            .into_any();
+    }
+    let (words, now) = (&visit.words.sale, card.now());
+    let (icon, word) = if now.is_gone_for_good() {
+        ("empty", words.gone)
+    } else {
+        (state_icon(now.state), words.state(now.state))
+    };
+    view! {
+        <p class="badge" data-state=now.state.as_str()>
+            <Icon name=Signal::stored(icon)/>
+            <span>{word}</span>
+        </p>
+    }
+    .into_any()
+}
+
 fn view_when(visit: &Visit, card: &Card) -> AnyView {
     let words = &visit.words.sales;
     let (sale, now_ms) = (&card.sale, card.now_ms);
     if card.is_near() {
         return view! {
-            <Countdown voucher_id=sale.voucher_id.clone() begin_ms=sale.begin_ms end_ms=sale.end_ms
-                now_ms main=false texts=countdown_texts(visit)/>
+            <Countdown sale=card.now().packed() main=String::new() texts=countdown_texts(visit).packed()/>
         }
         .into_any();
     }

@@ -20,7 +20,7 @@ use crate::{
         order::{Order, OrderState},
     },
     format::{date_time, iso},
-    islands::{Icon, OrderStatus, OrderTexts},
+    islands::{CopyButton, Icon, OrderNow, OrderStatus, OrderTexts, packed::list},
     routes,
     words::OrderWords,
 };
@@ -120,10 +120,10 @@ fn view_one(visit: &Visit, order: Order) -> Response {
     };
     page(visit, StatusCode::OK, head, || {
         let texts = OrderTexts {
-            steps: words.steps.map(str::to_owned).into(),
-            states: words.states.map(str::to_owned).into(),
-            headlines: words.headlines.map(str::to_owned).into(),
-            next: words.next.map(str::to_owned).into(),
+            steps: list(&words.steps),
+            states: list(&words.states),
+            headlines: list(&words.headlines),
+            next: list(&words.next),
             slow: words.slow.to_owned(),
             reload: words.reload.to_owned(),
             away: words.away.to_owned(),
@@ -142,11 +142,14 @@ fn view_one(visit: &Visit, order: Order) -> Response {
             <article class="order">
                 <h1>{words.title}</h1>
                 <p class="lead">{order.title.clone()}</p>
-                <OrderStatus order=order.clone() texts/>
+                <OrderStatus order=OrderNow::from(order.clone()).packed() texts=texts.packed()/>
                 {no_script}
                 <dl class="order-id">
                     <dt>{words.number}</dt>
-                    <dd><output class="code" data-testid="order-id">{order.order_id.clone()}</output></dd>
+                    <dd class="copyable" data-copy="">
+                        <output class="code" data-testid="order-id">{order.order_id.clone()}</output>
+                        <CopyButton text=order.order_id.clone() label=words.copy.to_owned() done=words.copied.to_owned()/>
+                    </dd>
                     <dd class="muted small">{words.copy_hint}</dd>
                 </dl>
                 <p class="actions">

@@ -22,7 +22,8 @@ use crate::{
     },
     format::{date_time, iso, money},
     islands::{
-        Answer, BuyButton, BuyTexts, Countdown, CountdownTexts, Icon, SaleBadge, SaleNow, StockBar,
+        BuyButton, BuyTexts, Countdown, CountdownTexts, Icon, LiveNote, LiveTexts, SaleBadge,
+        SaleNow, StockBar, packed::list,
     },
     routes,
 };
@@ -63,7 +64,9 @@ fn view_of(visit: &Visit, sale: Sale, now_ms: i64) -> Response {
             end_ms: sale.end_ms,
             now_ms,
         };
-        let states: Vec<String> = words.states.map(str::to_owned).into();
+        let packed_sale = now.packed();
+        let live = live_texts(visit);
+        let signed_in = if visit.signed_in().is_some() { "1" } else { "" };
         let login = routes::login(&routes::sale(&sale.voucher_id));
         let stranger = visit.user.as_ref().is_ok_and(Option::is_none);
         let sign_in = (stranger && sale.state != SaleState::Ended).then(|| {
@@ -87,17 +90,18 @@ fn view_of(visit: &Visit, sale: Sale, now_ms: i64) -> Response {
             <a class="back" href=routes::HOME><Icon name="back"/>{words.back}</a>
             <article class="sale">
                 <div class="ticket">
-                    <SaleBadge sale=now.clone() words=states/>
+                    <SaleBadge sale=packed_sale.clone() words=state_words(visit) main="1".to_owned()/>
                     <h1>{sale.title}</h1>
                     <p class="lead">{sale.subtitle}</p>
                     <div class="stub">{price(visit, sale.pay_cents, sale.value_cents)}</div>
                 </div>
                 <div class="decision">
                     {sign_in}
-                    <Countdown voucher_id=sale.voucher_id begin_ms=sale.begin_ms end_ms=sale.end_ms
-                        now_ms main=true texts=countdown_texts(visit)/>
-                    <StockBar sale=now.clone() label=words.left_label.to_owned() text=words.left.to_owned()/>
-                    <BuyButton sale=now answer=answer(visit) login texts=buy_texts(visit)/>
+                    <LiveNote sale=packed_sale.clone() signed_in=signed_in.to_owned() login=login.clone() texts=live.packed()/>
+                    <Countdown sale=packed_sale.clone() main="1".to_owned() texts=countdown_texts(visit).packed()/>
+                    <StockBar sale=packed_sale.clone() label=words.left_label.to_owned() text=words.left.to_owned()/>
+                    <BuyButton sale=packed_sale answer=answer(visit) login texts=buy_texts(visit).packed()/>
+                    <p class="loading muted small center" data-testid="loading">{words.loading}</p>
                     <p class="muted small center">{words.one_each}</p>
                 </div>
                 <div class="about">
@@ -113,14 +117,16 @@ fn view_of(visit: &Visit, sale: Sale, now_ms: i64) -> Response {
 }
 
 /// What a press that came as a plain form was answered with.
-fn answer(visit: &Visit) -> Option<Answer> {
+fn answer(visit: &Visit) -> String {
     let outcome = visit
         .query("outcome")
         .and_then(Outcome::parse)
         // Whoever got an order was sent to its page; an address must not tell anybody else so.
         .filter(|outcome| !matches!(outcome, Outcome::Admitted | Outcome::AlreadyOrdered))
-        .map(Answer::Outcome);
-    outcome.or_else(|| visit.query("error").and_then(Code::parse).map(Answer::Code))
+        .map(Outcome::as_str);
+    let error = || visit.query("error").and_then(Code::parse);
+    let word = outcome.or_else(|| error().map(Code::as_str));
+    word.unwrap_or_default().to_owned()
 }
 
 /// Price large, face value struck through, what is saved.
@@ -148,13 +154,36 @@ pub(crate) fn countdown_texts(visit: &Visit) -> CountdownTexts {
     let words = &visit.words.sale;
     CountdownTexts {
         opens_in: words.opens_in.to_owned(),
+        last_minute: words.last_minute.to_owned(),
         ends_in: words.ends_in.to_owned(),
         ended: words.ended.to_owned(),
         day: words.day.to_owned(),
         clock: words.clock.to_owned(),
         your_time: words.your_time.to_owned(),
-        announce: words.announce.map(str::to_owned).into(),
+        announce: list(&words.announce),
         opened: words.opened.to_owned(),
+    }
+}
+
+/// The words of the states, for a badge.
+pub(crate) fn state_words(visit: &Visit) -> String {
+    let words = &visit.words.sale;
+    let [a, b, c, d, e, f] = words.states;
+    list(&[a, b, c, d, e, f, words.gone])
+}
+
+fn live_texts(visit: &Visit) -> LiveTexts {
+    let words = &visit.words.live;
+    LiveTexts {
+        offline: words.offline.to_owned(),
+        away: words.away.to_owned(),
+        too_many: words.too_many.to_owned(),
+        gone: words.gone.to_owned(),
+        gone_link: words.gone_link.to_owned(),
+        updated: words.updated.to_owned(),
+        reload: words.reload.to_owned(),
+        signed_out: words.signed_out.to_owned(),
+        sign_in: words.sign_in.to_owned(),
     }
 }
 
@@ -169,11 +198,11 @@ fn buy_texts(visit: &Visit) -> BuyTexts {
         waiting: sale.buy_waiting.to_owned(),
         sending: sale.buy_sending.to_owned(),
         closed: sale.buy_closed.to_owned(),
-        states: sale.states.map(str::to_owned).into(),
-        outcomes: Outcome::ALL
-            .map(|outcome| answers.outcome(outcome).to_owned())
-            .into(),
-        codes: Code::ALL.map(|code| problem.of(code).1.to_owned()).into(),
+        states: list(&sale.states),
+        outcomes: list(&Outcome::ALL.map(|outcome| answers.outcome(outcome))),
+        codes: list(&Code::ALL.map(|code| problem.of(code).1)),
+        wait: answers.wait.to_owned(),
+        request: problem.request.to_owned(),
         offline: answers.offline.to_owned(),
         gave_up: answers.gave_up.to_owned(),
     }

@@ -1,7 +1,8 @@
 //! English.
 
 use super::{
-    AccountWords, AnswerWords, OrderWords, ProblemWords, SaleWords, SalesWords, ShellWords, Words,
+    AccountWords, AnswerWords, LiveWords, OrderWords, ProblemWords, SaleWords, SalesWords,
+    ShellWords, Words,
     console::{
         AlarmWords, AuditWords, ConsoleSaleWords, ConsoleWords, DeadWords, PanelWords, ReportWords,
     },
@@ -53,7 +54,9 @@ pub(super) static WORDS: Words = Words {
             "Sold out",
             "Open",
         ],
+        gone: "Sold out for good",
         opens_in: "Opens in",
+        last_minute: "Final minute: stay on this page",
         ends_in: "Ends in",
         ended: "Ended",
         day: "d",
@@ -79,6 +82,18 @@ pub(super) static WORDS: Words = Words {
         rules: "Rules",
         no_rules: "No rules beyond one voucher per person.",
         when: |begin, end| format!("{begin} to {end}, Beijing time"),
+        loading: "The page is still loading. The button works already.",
+    },
+    live: LiveWords {
+        offline: "No connection. You see the sale as it was at {time}, Beijing time; the countdown stays right, and the page goes on by itself.",
+        away: "The shop does not answer right now. Asking again in {seconds} s, by itself.",
+        too_many: "Very many are looking. Asking again in {seconds} s, by itself; the countdown stays right.",
+        gone: "This sale is not there any more.",
+        gone_link: "See all sales",
+        updated: "The shop was updated meanwhile. The button still works; a reload shows the new page.",
+        reload: "Reload",
+        signed_out: "You are not signed in any more. Sign in now, so that your press counts at the opening.",
+        sign_in: "Sign in",
     },
     answers: AnswerWords {
         admitted: "Accepted. Your order is being opened…",
@@ -88,6 +103,7 @@ pub(super) static WORDS: Words = Words {
         ended: "This sale has ended. Nothing was ordered.",
         paused: "The sale is paused. Nothing was ordered; it may go on, and this page will say so.",
         not_loaded: "The sale is not ready yet. Nothing was ordered; try again in a moment.",
+        wait: "Very many press at once. Your press is kept and sent again in {seconds} s, by itself; it counts only once.",
         offline: "No connection. Your press is kept and sent again by itself; it counts only once.",
         gave_up: "There is still no connection. Press again when it is back: if the first press was counted, you will get the same order.",
     },
@@ -98,6 +114,8 @@ pub(super) static WORDS: Words = Words {
         title: "Your order",
         number: "Order number",
         copy_hint: "Keep this number: it is your proof.",
+        copy: "Copy",
+        copied: "Copied",
         steps: ["Accepted", "Queued", "Confirmed"],
         states: ["Accepted, queued", "Confirmed", "Not completed"],
         headlines: [

@@ -78,6 +78,7 @@ pub(crate) struct Words {
     pub(crate) shell: ShellWords,
     pub(crate) sales: SalesWords,
     pub(crate) sale: SaleWords,
+    pub(crate) live: LiveWords,
     pub(crate) answers: AnswerWords,
     pub(crate) order: OrderWords,
     pub(crate) account: AccountWords,
@@ -124,7 +125,9 @@ pub(crate) struct SaleWords {
     pub(crate) saved: fn(&str) -> String,
     pub(crate) description: fn(&str, &str) -> String,
     pub(crate) states: [&'static str; 6],
+    pub(crate) gone: &'static str,
     pub(crate) opens_in: &'static str,
+    pub(crate) last_minute: &'static str,
     pub(crate) ends_in: &'static str,
     pub(crate) ended: &'static str,
     pub(crate) day: &'static str,
@@ -144,6 +147,20 @@ pub(crate) struct SaleWords {
     pub(crate) rules: &'static str,
     pub(crate) no_rules: &'static str,
     pub(crate) when: fn(&str, &str) -> String,
+    pub(crate) loading: &'static str,
+}
+
+/// What a sale's page says while it can't show what is.
+pub(crate) struct LiveWords {
+    pub(crate) offline: &'static str,
+    pub(crate) away: &'static str,
+    pub(crate) too_many: &'static str,
+    pub(crate) gone: &'static str,
+    pub(crate) gone_link: &'static str,
+    pub(crate) updated: &'static str,
+    pub(crate) reload: &'static str,
+    pub(crate) signed_out: &'static str,
+    pub(crate) sign_in: &'static str,
 }
 
 /// Every answer to a press of the button.
@@ -155,6 +172,7 @@ pub(crate) struct AnswerWords {
     pub(crate) ended: &'static str,
     pub(crate) paused: &'static str,
     pub(crate) not_loaded: &'static str,
+    pub(crate) wait: &'static str,
     pub(crate) offline: &'static str,
     pub(crate) gave_up: &'static str,
 }
@@ -167,6 +185,8 @@ pub(crate) struct OrderWords {
     pub(crate) title: &'static str,
     pub(crate) number: &'static str,
     pub(crate) copy_hint: &'static str,
+    pub(crate) copy: &'static str,
+    pub(crate) copied: &'static str,
     pub(crate) steps: [&'static str; 3],
     pub(crate) states: [&'static str; 3],
     pub(crate) headlines: [&'static str; 3],
@@ -305,6 +325,10 @@ mod tests {
                 words.sale.your_time.contains("{time}") && words.sale.your_time.contains("{zone}")
             );
             assert!(words.sale.clock.contains("{time}"));
+            assert!(words.live.offline.contains("{time}"));
+            for wait in [words.live.away, words.live.too_many, words.answers.wait] {
+                assert!(wait.contains("{seconds}"));
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 //! Simplified Chinese.
 
 use super::{
-    AccountWords, AnswerWords, OrderWords, ProblemWords, SaleWords, SalesWords, ShellWords, Words,
+    AccountWords, AnswerWords, LiveWords, OrderWords, ProblemWords, SaleWords, SalesWords,
+    ShellWords, Words,
     console::{
         AlarmWords, AuditWords, ConsoleSaleWords, ConsoleWords, DeadWords, PanelWords, ReportWords,
     },
@@ -44,7 +45,9 @@ pub(super) static WORDS: Words = Words {
         saved: |amount| format!("立省 {amount}"),
         description: |price, value| format!("秒杀价 {price}，面值 {value}。每人限购一单。"),
         states: ["准备中", "已结束", "已暂停", "即将开抢", "已抢完", "抢购中"],
+        gone: "全部抢完",
         opens_in: "距开抢",
+        last_minute: "最后一分钟，请留在本页",
         ends_in: "距结束",
         ended: "已结束",
         day: "天",
@@ -70,6 +73,18 @@ pub(super) static WORDS: Words = Words {
         rules: "活动规则",
         no_rules: "除每人限购一单外，没有其他规则。",
         when: |begin, end| format!("北京时间 {begin} 至 {end}"),
+        loading: "页面仍在加载，按钮现在就可以用。",
+    },
+    live: LiveWords {
+        offline: "网络已断开。您看到的是北京时间 {time} 的情况；倒计时仍然准确，恢复后会自动继续。",
+        away: "商店暂时没有响应，{seconds} 秒后自动重试。",
+        too_many: "访问人数很多，{seconds} 秒后自动刷新；倒计时仍然准确。",
+        gone: "这个活动已经不存在。",
+        gone_link: "查看全部活动",
+        updated: "商店刚刚更新过。按钮仍然可用，刷新后可看到新页面。",
+        reload: "刷新",
+        signed_out: "您的登录已失效。请现在重新登录，开抢时点击才会立刻生效。",
+        sign_in: "去登录",
     },
     answers: AnswerWords {
         admitted: "已受理，正在打开您的订单…",
@@ -79,6 +94,7 @@ pub(super) static WORDS: Words = Words {
         ended: "活动已结束，没有下单。",
         paused: "活动已暂停，没有下单；恢复后本页会告诉您。",
         not_loaded: "活动还没准备好，没有下单；请稍后再试。",
+        wait: "抢购人数很多。您的点击已保留，{seconds} 秒后自动重新提交，且只计一次。",
         offline: "网络已断开。您的点击已保留，会自动重新提交，且只计一次。",
         gave_up: "网络仍未恢复。恢复后请再点一次：如果之前已受理，您会看到同一张订单。",
     },
@@ -89,6 +105,8 @@ pub(super) static WORDS: Words = Words {
         title: "您的订单",
         number: "订单号",
         copy_hint: "请保存订单号，这是您的凭证。",
+        copy: "复制",
+        copied: "已复制",
         steps: ["已受理", "排队中", "抢购成功"],
         states: ["已受理，排队中", "抢购成功", "未成功"],
         headlines: ["您的名额已保留", "抢购成功", "这张订单没有成功"],
