@@ -1,22 +1,8 @@
 // Every page, light and dark, large and small, by axe.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-
 import { expect, open, test } from "../support/test.js";
 import { adminCookie, asAdmin, buy, newBuyer, newSale, saleUrl } from "../support/shop.js";
 import { laneKey, redis } from "../support/services.js";
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-/** What axe has against the page, in a line each; colours on their way count for nothing. */
-async function complaints(page) {
-  await page.evaluate(() => Promise.allSettled(document.getAnimations().map((animation) => animation.finished)));
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
-  return violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ target, any, all, none }) => `${id}: ${target} ${[...any, ...all, ...none].map((check) => check.message)}`),
-  );
-}
+import { complaints } from "../support/axe.js";
 
 /** Looks at each address in both themes; what is wrong in many places is told once. */
 async function check(page, addresses) {
