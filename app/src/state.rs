@@ -16,6 +16,8 @@ pub struct AppState {
     pub ground: watch::Receiver<Arc<Ground>>,
     /// Where the browser finds its bundles.
     pub bundles: Arc<Bundles>,
+    /// Whether the site is served over TLS.
+    pub secure: bool,
     /// Where purchases are counted.
     pub observe: Arc<dyn Observe>,
 }

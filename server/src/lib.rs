@@ -142,6 +142,7 @@ pub async fn build(config: Config, role: Role) -> Result<Server, ServerError> {
                 snapshot: seen,
                 ground: accepted,
                 bundles: Arc::new(assets.bundles()),
+                secure: config.secure,
                 observe: metrics.clone(),
             };
             Some((

@@ -132,3 +132,23 @@ async fn programs_get_json_and_no_hint_for_forms() {
     assert_eq!(answer.header("content-type"), "application/json");
     site.closes().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_or_a_form_that_cannot_be_read_is_answered_with_a_page() {
+    let site = Site::open().await;
+    let visitor = site.buyer().await;
+    for path in ["/sales/%ff", "/orders/%ff", "/sales/999999"] {
+        let answer = visitor.asks(path).await;
+        assert_eq!(answer.status, 404, "{path}: {answer:?}");
+        let kind = answer.header("content-type");
+        assert!(kind.starts_with("text/html"), "{path}: {kind}");
+    }
+    let overlong = "x".repeat(3_000_000);
+    let answer = visitor
+        .submits("/", "/preferences", &[("lang", &overlong)])
+        .await;
+    assert_eq!(answer.status, 422, "{answer:?}");
+    let kind = answer.header("content-type");
+    assert!(kind.starts_with("text/html"), "{kind}");
+    site.closes().await;
+}

@@ -86,6 +86,7 @@ fn view_of(visit: &Visit, cards: Vec<Card>, next: Option<String>) -> Response {
     let head = Head {
         title: words.title.to_owned(),
         description: None,
+        price_cents: None,
         bundle,
     };
     page(visit, StatusCode::OK, head, || {

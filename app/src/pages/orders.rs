@@ -1,7 +1,7 @@
 //! The signed-in buyer's orders, and one of them.
 
 use axum::{
-    extract::{Path, State},
+    extract::{Path, State, rejection::PathRejection},
     response::Response,
 };
 use http::StatusCode;
@@ -10,6 +10,7 @@ use seckill::{ids::OrderId, page::Page};
 
 use super::{
     problem,
+    sale::path_text,
     shell::{Bundle, Head, page},
     visit::Visit,
 };
@@ -36,10 +37,10 @@ pub async fn orders(State(state): State<AppState>, visit: Visit) -> Response {
 /// `GET /orders/{order_id}`
 pub async fn order(
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
     visit: Visit,
 ) -> Response {
-    match load_one(&state, &visit, &id).await {
+    match load_one(&state, &visit, &path_text(id)).await {
         Ok(order) => view_one(&visit, order),
         Err(error) => problem::page_of(&visit, &error),
     }
@@ -116,6 +117,7 @@ fn view_one(visit: &Visit, order: Order) -> Response {
     let head = Head {
         title: words.title.to_owned(),
         description: None,
+        price_cents: None,
         bundle: Bundle::Shop,
     };
     page(visit, StatusCode::OK, head, || {

@@ -4,18 +4,30 @@ use std::collections::HashMap;
 
 use axum::{
     Form,
+    extract::{State, rejection::FormRejection},
     response::{IntoResponse, Redirect, Response},
 };
 use http::{HeaderValue, header};
 
-use super::visit::Theme;
-use crate::{next, words::Lang};
+use super::{
+    problem,
+    visit::{Theme, Visit},
+};
+use crate::{AppState, api::Code, next, words::Lang};
 
 /// A year.
 const KEPT_SECONDS: u32 = 365 * 24 * 3_600;
 
 /// `POST /preferences`: `lang`, `theme`, `next`.
-pub async fn preferences(Form(form): Form<HashMap<String, String>>) -> Response {
+pub async fn preferences(
+    State(state): State<AppState>,
+    visit: Visit,
+    form: Result<Form<HashMap<String, String>>, FormRejection>,
+) -> Response {
+    let Ok(Form(form)) = form else {
+        return problem::refused(&visit, Code::Invalid);
+    };
+    let secure = if state.secure { "; Secure" } else { "" };
     let field = |name: &str| form.get(name).map(String::as_str);
     let lang = field("lang").and_then(Lang::parse).map(Lang::as_str);
     let theme = field("theme").and_then(Theme::parse).map(Theme::as_str);
@@ -26,8 +38,9 @@ pub async fn preferences(Form(form): Form<HashMap<String, String>>) -> Response 
     for (name, value) in [("lang", lang), ("theme", theme)] {
         let Some(value) = value else { continue };
         // Names and values are words of ours, so the text is always a valid header.
-        let cookie =
-            format!("{name}={value}; Path=/; Max-Age={KEPT_SECONDS}; SameSite=Lax; HttpOnly");
+        let cookie = format!(
+            "{name}={value}; Path=/; Max-Age={KEPT_SECONDS}; SameSite=Lax; HttpOnly{secure}"
+        );
         if let Ok(cookie) = HeaderValue::from_str(&cookie) {
             response.headers_mut().append(header::SET_COOKIE, cookie);
         }

@@ -1,7 +1,7 @@
 //! One sale: price, countdown, bar, button, rules.
 
 use axum::{
-    extract::{Path, State},
+    extract::{Path, State, rejection::PathRejection},
     response::Response,
 };
 use http::StatusCode;
@@ -29,11 +29,20 @@ use crate::{
 };
 
 /// `GET /sales/{voucher_id}`
-pub async fn sale(State(state): State<AppState>, Path(id): Path<String>, visit: Visit) -> Response {
-    match load(&state, &id).await {
+pub async fn sale(
+    State(state): State<AppState>,
+    id: Result<Path<String>, PathRejection>,
+    visit: Visit,
+) -> Response {
+    match load(&state, &path_text(id)).await {
         Ok((sale, now_ms)) => view_of(&visit, sale, now_ms),
         Err(error) => problem::page_of(&visit, &error),
     }
+}
+
+/// The last part of a page's address; one that is no text is as good as one that names nothing.
+pub(crate) fn path_text(part: Result<Path<String>, PathRejection>) -> String {
+    part.map(|Path(text)| text).unwrap_or_default()
 }
 
 /// Coarse for everybody, admins too: the page asks PostgreSQL for nobody's role.
@@ -52,6 +61,7 @@ fn view_of(visit: &Visit, sale: Sale, now_ms: i64) -> Response {
             &money(sale.pay_cents),
             &money(sale.value_cents),
         )),
+        price_cents: Some(sale.pay_cents),
         bundle: Bundle::Shop,
     };
     page(visit, StatusCode::OK, head, || {

@@ -25,6 +25,8 @@ pub(crate) enum Bundle {
 pub(crate) struct Head {
     pub(crate) title: String,
     pub(crate) description: Option<String>,
+    /// The price in cents of the one thing that the page sells, for previews.
+    pub(crate) price_cents: Option<i64>,
     pub(crate) bundle: Bundle,
 }
 
@@ -34,6 +36,7 @@ impl Head {
         Self {
             title: title.into(),
             description: None,
+            price_cents: None,
             bundle: Bundle::None,
         }
     }
@@ -102,6 +105,9 @@ fn document(visit: &Visit, head: Head, body: impl IntoView) -> impl IntoView {
     let description = head
         .description
         .unwrap_or_else(|| words.sales.description.to_owned());
+    let price = head
+        .price_cents
+        .map(|cents| format!("{}.{:02}", cents / 100, cents % 100));
     let files = match head.bundle {
         Bundle::None => None,
         Bundle::Shop => Some((visit.state.bundles.shop.clone(), "shop")),
@@ -117,7 +123,11 @@ fn document(visit: &Visit, head: Head, body: impl IntoView) -> impl IntoView {
                 <meta name="color-scheme" content="light dark"/>
                 <title>{title.clone()}</title>
                 <meta name="description" content=description.clone()/>
-                {preview("og:type", "website".to_owned())}
+                {preview("og:type", if price.is_some() { "product" } else { "website" }.to_owned())}
+                {price.map(|amount| view! {
+                    {preview("product:price:amount", amount)}
+                    {preview("product:price:currency", "CNY".to_owned())}
+                })}
                 {preview("og:site_name", site.to_owned())}
                 {preview("og:title", title)}
                 {preview("og:description", description)}

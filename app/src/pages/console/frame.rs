@@ -28,6 +28,7 @@ pub(super) fn frame<V: IntoView + 'static>(
     let head = Head {
         title: format!("{title} · {}", words.title),
         description: None,
+        price_cents: None,
         bundle,
     };
     render(visit, StatusCode::OK, head, || {
