@@ -34,6 +34,8 @@ pub enum Command {
     OneUser(OneUser),
     /// A purchase one second before the begin and one second after the end: refused, stock unchanged
     Window(Window),
+    /// Many people watch one sale: how often Redis is read for them
+    Viewers(Viewers),
     /// Compares a ledger with PostgreSQL and Redis
     Audit(Audit),
 }
@@ -85,6 +87,26 @@ pub struct Window {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..=10_000_000))]
     pub stock: i64,
     /// Where and how.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// Only watching.
+#[derive(Debug, Clone, Args)]
+pub struct Viewers {
+    /// People whose page is open
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub viewers: u64,
+    /// How long they watch, with each period
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..=3_600))]
+    pub seconds: u64,
+    /// Connections that they share
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub connections: u32,
+    /// How old what they are shown may be, in milliseconds; compared with each asking for itself
+    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub show_ms: u64,
+    /// Where and how; the server is always one of this run's own.
     #[command(flatten)]
     pub place: Place,
 }

@@ -17,3 +17,4 @@ pub mod scenario;
 mod server;
 pub mod site;
 pub mod sql;
+pub mod viewers;

@@ -16,6 +16,7 @@ use bench::ledger::Ledger;
 use bench::report::{self, Report, say, tell};
 use bench::scenario::{self, ScenarioError, Stage};
 use bench::site::{self, Site};
+use bench::viewers;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -23,7 +24,8 @@ fn main() -> ExitCode {
     let threads = match &command {
         Command::Buy(args::Buy { place, .. })
         | Command::OneUser(args::OneUser { place, .. })
-        | Command::Window(args::Window { place, .. }) => place.threads,
+        | Command::Window(args::Window { place, .. })
+        | Command::Viewers(args::Viewers { place, .. }) => place.threads,
         Command::Audit(_) => 1,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -56,7 +58,8 @@ async fn until_interrupted(command: &Command) -> Result<bool, String> {
         }
         Command::Buy(args::Buy { place, .. })
         | Command::OneUser(args::OneUser { place, .. })
-        | Command::Window(args::Window { place, .. }) => {
+        | Command::Window(args::Window { place, .. })
+        | Command::Viewers(args::Viewers { place, .. }) => {
             (staged(command, place).await?, &place.json)
         }
     };
@@ -88,12 +91,15 @@ async fn played(
         site.origin,
         ledger.path().display()
     ));
+    if let Command::Viewers(args) = command {
+        return viewers::watch(site, args).await;
+    }
     let mut stage = Stage::set(site, place, ledger).await?;
     let report = match command {
         Command::Buy(args) => stage.buy(args).await?,
         Command::OneUser(args) => stage.one_user(args).await?,
         Command::Window(args) => stage.window(args).await?,
-        Command::Audit(_) => unreachable!("an audit has no stage"),
+        Command::Viewers(_) | Command::Audit(_) => unreachable!("they have no stage"),
     };
     stage.clear().await;
     Ok(report)

@@ -58,6 +58,8 @@ pub struct Binary {
     stores: Stores,
     /// Its log level, and days that sessions last, are this run's own business only when the server is.
     own: bool,
+    /// Settings of this run.
+    settings: Vec<(String, String)>,
 }
 
 impl Binary {
@@ -71,7 +73,14 @@ impl Binary {
             path: path.map_or_else(beside, Path::to_owned),
             stores: stores.clone(),
             own,
+            settings: Vec::new(),
         }
+    }
+
+    /// The same with these settings instead of those before.
+    pub fn set(&mut self, settings: &[(&str, &str)]) {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        self.settings = settings.iter().map(owned).collect();
     }
 
     fn command(&self) -> Command {
@@ -80,6 +89,7 @@ impl Binary {
             .env("DATABASE_URL", &self.stores.database_url)
             .env("REDIS_URL", &self.stores.redis_url)
             .env("SECKILL_PREFIX", &self.stores.prefix)
+            .envs(self.settings.iter().cloned())
             .stdin(Stdio::null())
             .kill_on_drop(true)
             // Ctrl-C is for this program, which then ends the server in order.

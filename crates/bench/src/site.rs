@@ -52,6 +52,12 @@ pub enum SiteError {
     /// The administrator's name and password.
     #[error("the administrator has to be given as name:password")]
     Admin,
+    /// Redis could not be asked.
+    #[error("Redis: {0}")]
+    Redis(#[source] fred::error::Error),
+    /// It is somebody else's.
+    #[error("this measures a server of its own; leave --address out")]
+    NotOwn,
     /// The sale did not open.
     #[error("the sale is still {0} after {n} s", n = admin::OPEN.as_secs())]
     NotOpen(String),
@@ -142,6 +148,24 @@ impl Site {
             return Err(error.into());
         }
         self.binary.run("migrate", &[], "").await?;
+        let server = self.binary.serve(&self.folder.join("server.log")).await?;
+        self.origin = server.origin.clone();
+        own.server = Some(server);
+        Ok(())
+    }
+
+    /// Starts the run's own server anew, with these settings.
+    ///
+    /// # Errors
+    /// When it can't be started, or the server is none of this run's.
+    pub async fn restart(&mut self, settings: &[(&str, &str)]) -> Result<(), SiteError> {
+        let Some(own) = &mut self.own else {
+            return Err(SiteError::NotOwn);
+        };
+        if let Some(server) = own.server.take() {
+            server.stop().await;
+        }
+        self.binary.set(settings);
         let server = self.binary.serve(&self.folder.join("server.log")).await?;
         self.origin = server.origin.clone();
         own.server = Some(server);
