@@ -29,6 +29,10 @@ thread_local! {
     static SHOWN: Cell<f64> = const { Cell::new(f64::MIN) };
     static VOUCHER: RefCell<Option<String>> = const { RefCell::new(None) };
     static MEASURING: Cell<bool> = const { Cell::new(false) };
+    /// Which measurement counts: one that hung while the device slept does not hold the next up.
+    static ROUND: Cell<u32> = const { Cell::new(0) };
+    /// What was known is void; the next trip counts, however slow.
+    static VOID: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The server's clock now, in milliseconds; `None` before [`start`].
@@ -90,11 +94,15 @@ impl FromJson for Told {
 
 /// Asks a few times and keeps the quickest trip; after a wake only a new one counts.
 async fn measure(woken: bool) {
-    if MEASURING.replace(true) {
+    if MEASURING.replace(true) && !woken {
         return;
     }
+    let round = ROUND.get().wrapping_add(1);
+    ROUND.set(round);
+    if woken {
+        VOID.set(true);
+    }
     let voucher = VOUCHER.with_borrow(Clone::clone);
-    let mut fresh = !woken;
     for trip in 0..TRIPS {
         if trip > 0 {
             sleep(PAUSE_MS).await;
@@ -104,7 +112,11 @@ async fn measure(woken: bool) {
             None => &[],
         };
         let sent = monotonic_ms();
-        let Ok(Told(now_ms)) = http::get_public::<GetClock, Told>(fields).await else {
+        let told = http::get_public::<GetClock, Told>(fields).await;
+        if ROUND.get() != round {
+            return;
+        }
+        let Ok(Told(now_ms)) = told else {
             continue;
         };
         let received = monotonic_ms();
@@ -113,11 +125,11 @@ async fn measure(woken: bool) {
             reason = "milliseconds since 1970 fit into 53 bits"
         )]
         let estimate = Estimate::from_trip(sent, received, now_ms as f64);
-        let known = ESTIMATE.get().filter(|_| fresh);
+        let known = ESTIMATE.get().filter(|_| !VOID.get());
         ESTIMATE.set(Some(
             known.map_or(estimate, |known| known.better(estimate, received)),
         ));
-        fresh = true;
+        VOID.set(false);
     }
     MEASURING.set(false);
 }
