@@ -76,7 +76,7 @@ pub async fn watch(site: &mut Site, args: &Viewers) -> Result<Report, ScenarioEr
             reads: reads.max(0.0),
             failures,
         };
-        say(&row(&format!("shown for {show_ms} ms"), &watched.figures()));
+        say(&row(&format!("{show_ms} ms"), &watched.figures()));
         report.checks.push(watched.judged());
     }
     redis.quit().await.map_err(SiteError::Redis)?;
