@@ -38,6 +38,11 @@ pub enum Command {
     Viewers(Viewers),
     /// Compares a ledger with PostgreSQL and Redis
     Audit(Audit),
+    /// Every earlier way to sell vouchers under the same load and audit, in a few minutes
+    Road(Road),
+    /// A process of a contender on that road, started by it
+    #[command(hide = true)]
+    RoadChild,
 }
 
 /// A whole sale.
@@ -123,6 +128,41 @@ pub struct Audit {
     /// What it is compared with.
     #[command(flatten)]
     pub stores: Stores,
+}
+
+/// The road to this design.
+#[derive(Debug, Clone, Args)]
+pub struct Road {
+    /// Users; each asks twice at once
+    #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    pub users: u32,
+    /// Vouchers on sale
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub stock: u32,
+    /// Asks under way at a time
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub concurrency: u32,
+    /// Users of the part that ends in kill -9
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u32).range(60..=100_000))]
+    pub crash_users: u32,
+    /// How long locks are leased, in milliseconds
+    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    pub lease_ms: u64,
+    /// Only contenders whose name holds this text
+    #[arg(long)]
+    pub only: Option<String>,
+    /// A folder that gets road.md, road.json and road.svg
+    #[arg(long)]
+    pub docs: Option<PathBuf>,
+    /// URL of PostgreSQL
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: String,
+    /// URL of Redis, which nothing else should use meanwhile: its commands are counted
+    #[arg(long, env = "REDIS_URL", hide_env_values = true)]
+    pub redis_url: String,
+    /// URL of RabbitMQ
+    #[arg(long, env = "AMQP_URL", hide_env_values = true)]
+    pub amqp_url: Option<String>,
 }
 
 /// The server that is loaded, and what stays of a run.

@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod load;
 pub mod record;
 pub mod report;
+pub mod road;
 pub mod scenario;
 mod server;
 pub mod site;

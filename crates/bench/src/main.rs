@@ -14,6 +14,7 @@ use bench::args::{self, Cli, Command, Place};
 use bench::audit;
 use bench::ledger::Ledger;
 use bench::report::{self, Report, say, tell};
+use bench::road;
 use bench::scenario::{self, ScenarioError, Stage};
 use bench::site::{self, Site};
 use bench::viewers;
@@ -27,13 +28,19 @@ fn main() -> ExitCode {
         | Command::Window(args::Window { place, .. })
         | Command::Viewers(args::Viewers { place, .. }) => place.threads,
         Command::Audit(_) => 1,
+        Command::Road(_) | Command::RoadChild => 2,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads.into())
         .enable_all()
         .build();
     let done = match runtime {
-        Ok(runtime) => runtime.block_on(until_interrupted(&command)),
+        Ok(runtime) => {
+            let done = runtime.block_on(until_interrupted(&command));
+            // A read of standard input that is under way would keep it alive.
+            runtime.shutdown_background();
+            done
+        }
         Err(error) => Err(error.to_string()),
     };
     match done {
@@ -61,6 +68,16 @@ async fn until_interrupted(command: &Command) -> Result<bool, String> {
         | Command::Window(args::Window { place, .. })
         | Command::Viewers(args::Viewers { place, .. }) => {
             (staged(command, place).await?, &place.json)
+        }
+        Command::Road(args) => {
+            return tokio::select! {
+                walked = road::walk(args) => walked.map_err(|error| error.to_string()),
+                () = interrupted() => Err("interrupted".into()),
+            };
+        }
+        Command::RoadChild => {
+            let ended = road::child().await;
+            return ended.map(|()| true).map_err(|error| error.to_string());
         }
     };
     concluded(report, json.as_deref())
@@ -99,7 +116,9 @@ async fn played(
         Command::Buy(args) => stage.buy(args).await?,
         Command::OneUser(args) => stage.one_user(args).await?,
         Command::Window(args) => stage.window(args).await?,
-        Command::Viewers(_) | Command::Audit(_) => unreachable!("they have no stage"),
+        Command::Viewers(_) | Command::Audit(_) | Command::Road(_) | Command::RoadChild => {
+            unreachable!("they have no stage")
+        }
     };
     stage.clear().await;
     Ok(report)
