@@ -19,6 +19,8 @@ pub const LOGIN: &str = "/login";
 pub const REGISTER: &str = "/register";
 /// POST: language and theme.
 pub const PREFERENCES: &str = "/preferences";
+/// The road to this design: every earlier way, measured.
+pub const ROAD: &str = "/road";
 /// A refusal that belongs to no page of its own, `?code=`.
 pub const PROBLEM: &str = "/problem";
 /// The console's overview.

@@ -110,6 +110,7 @@ fn pages() -> Router<AppState> {
         .route(routes::ORDER, get(pages::order))
         .route(routes::LOGIN, get(pages::login))
         .route(routes::REGISTER, get(pages::register))
+        .route(routes::ROAD, get(pages::road))
         .route(routes::PROBLEM, get(pages::problem))
         .route(routes::PREFERENCES, post(pages::preferences))
         // operators

@@ -224,7 +224,7 @@ pub(crate) fn footer(visit: &Visit) -> impl IntoView + use<> {
     .collect_view();
     view! {
         <footer class="bottom">
-            <p class="promise">{words.promise}</p>
+            <p class="promise">{words.promise}" "<a href=routes::ROAD>{visit.lang.road().link}</a></p>
             <div class="preferences">
                 <form method="post" action=routes::PREFERENCES aria-label=words.language>
                     <input type="hidden" name="next" value=here.clone()/>

@@ -6,9 +6,11 @@
 
 mod console;
 mod en;
+mod road;
 mod zh;
 
 pub(crate) use console::{AuditWords, ConsoleWords};
+pub(crate) use road::{RoadWords, Run};
 
 use crate::api::{Code, buy::Outcome, order::OrderState, sale::SaleState};
 

@@ -70,10 +70,8 @@ async fn until_interrupted(command: &Command) -> Result<bool, String> {
             (staged(command, place).await?, &place.json)
         }
         Command::Road(args) => {
-            return tokio::select! {
-                walked = road::walk(args) => walked.map_err(|error| error.to_string()),
-                () = interrupted() => Err("interrupted".into()),
-            };
+            let walked = road::walk(args, interrupted()).await;
+            return walked.map_err(|error| error.to_string());
         }
         Command::RoadChild => {
             let ended = road::child().await;

@@ -154,6 +154,8 @@ struct Document<'a> {
     /// yyyy-mm-dd
     date: String,
     cores: usize,
+    /// "release", or "debug": slower than what anybody runs.
+    build: &'static str,
     users: u32,
     stock: u32,
     concurrency: u32,
@@ -170,6 +172,11 @@ pub fn write_pages(folder: &Path, outcomes: &[Outcome], size: &Size) -> io::Resu
     let document = Document {
         date: today(),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
+        build: if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        },
         users: size.users,
         stock: size.stock,
         concurrency: size.concurrency,

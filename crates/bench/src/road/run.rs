@@ -131,7 +131,7 @@ impl Road {
         size: Size,
     ) -> Result<Self, RoadError> {
         let name = format!("seckill_road_{:016x}", rand::random::<u64>());
-        sql::database_create(database_url, &name).await?;
+        create(database_url, &name).await?;
         let url = sql::database_url(database_url, &name);
         Ok(Self {
             program,
@@ -156,7 +156,13 @@ impl Road {
         self.redis.quit().await;
         self.pool.close().await;
         sql::database_drop(&self.server_url, &self.database).await?;
+        sql::database_drop(&self.server_url, &self.shop_database()).await?;
         Ok(())
+    }
+
+    /// The product's own database, which is made when its turn comes.
+    fn shop_database(&self) -> String {
+        format!("{}_shop", self.database)
     }
 
     /// Whether this run has what the contender stands on.
@@ -228,9 +234,9 @@ impl Road {
         users: u32,
         stock: u32,
     ) -> Result<(Vec<i64>, PgPool), RoadError> {
-        let schema = format!("{}_shop", self.database);
-        let made = sql::database_create(&self.server_url, &schema).await;
-        scene.database_url = sql::database_url(&self.server_url, &schema);
+        let name = self.shop_database();
+        let made = create(&self.server_url, &name).await?;
+        scene.database_url = sql::database_url(&self.server_url, &name);
         let shop = Shop::open(product::config(
             &scene.database_url,
             &scene.redis_url,
@@ -238,7 +244,7 @@ impl Road {
         ))
         .await?;
         shop.wait_for_redis(PATIENCE).await?;
-        if made.is_ok() {
+        if made {
             shop.migrate().await?;
         }
         shop.wait_until_selling(PATIENCE).await?;
@@ -442,6 +448,28 @@ impl Sale {
                 return Ok((found, last));
             }
             tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Makes a database unless it is there; tells whether it was made.
+///
+/// Two at once can collide over the template that both are copied from: it is tried again.
+async fn create(server_url: &str, name: &str) -> Result<bool, RoadError> {
+    const DUPLICATE_DATABASE: &str = "42P04";
+    let began = Instant::now();
+    loop {
+        match sql::database_create(server_url, name).await {
+            Ok(()) => return Ok(true),
+            Err(sqlx::Error::Database(error))
+                if error.code().as_deref() == Some(DUPLICATE_DATABASE) =>
+            {
+                return Ok(false);
+            }
+            Err(sqlx::Error::Database(_)) if began.elapsed() < PATIENCE => {
+                tokio::time::sleep(LOOK).await;
+            }
+            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -1,16 +1,20 @@
 //! The command: every contender in turn, the table, the documents.
 
+use std::future::Future;
 use std::path::Path;
 
 use super::{Outcome, Road, RoadError, Row, Size, lines, rows, write_pages};
 use crate::args;
 use crate::report::{say, tell};
 
-/// Runs the road; tells whether every contender was as its row says.
+/// Runs the road until `interrupted` ends; tells whether every contender was as its row says.
 ///
 /// # Errors
 /// When a contender could not be run, or a document not be written.
-pub async fn walk(args: &args::Road) -> Result<bool, RoadError> {
+pub async fn walk(
+    args: &args::Road,
+    interrupted: impl Future<Output = ()>,
+) -> Result<bool, RoadError> {
     let size = Size {
         users: args.users,
         stock: args.stock,
@@ -27,7 +31,10 @@ pub async fn walk(args: &args::Road) -> Result<bool, RoadError> {
         size,
     )
     .await?;
-    let outcomes = all(&road, args.only.as_deref()).await;
+    let outcomes = tokio::select! {
+        outcomes = all(&road, args.only.as_deref()) => outcomes,
+        () = interrupted => Err(RoadError::Broken("interrupted: clearing away".into())),
+    };
     road.close().await?;
     let outcomes = outcomes?;
     lines(&outcomes).iter().for_each(|line| say(line));
@@ -54,10 +61,18 @@ async fn all(road: &Road, only: Option<&str>) -> Result<Vec<Outcome>, RoadError>
                 row.name
             )));
         }
-        tell(&format!("[{}/{}] {}", n + 1, chosen.len(), row.title));
+        tell(&progress(n, chosen.len(), row.title));
         outcomes.push(road.walk(row).await?);
     }
     Ok(outcomes)
+}
+
+/// A bar of contenders that are done, and which one has its turn.
+fn progress(done: usize, all: usize, title: &str) -> String {
+    const WIDTH: usize = 30;
+    let filled = (done * WIDTH / all.max(1)).min(WIDTH);
+    let bar = format!("{}{}", "█".repeat(filled), "░".repeat(WIDTH - filled));
+    format!("{bar} {} of {all}: {title}", done + 1)
 }
 
 /// Only a whole run that is as described becomes a document.
@@ -77,4 +92,16 @@ fn documents(
         tell("no documents are written of a run that is not whole or not as described");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_fills_as_contenders_are_done() {
+        assert_eq!(progress(0, 18, "x").matches('█').count(), 0);
+        assert_eq!(progress(9, 18, "x").matches('█').count(), 15);
+        assert!(progress(17, 18, "x").ends_with("18 of 18: x"));
+    }
 }
