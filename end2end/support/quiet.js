@@ -6,11 +6,17 @@ import { expect } from "@playwright/test";
 export class Quiet {
   #complaints = [];
   #refusals = [];
+  #exceptions = [];
   #offline = false;
 
   /** This answer is meant to be refused: part of its address, and the status. */
   refusal(address, status) {
     this.#refusals.push({ address, status });
+  }
+
+  /** A page is meant to end in this exception: a part of its text. */
+  exception(text) {
+    this.#exceptions.push(text);
   }
 
   /** From here on the network may be cut. */
@@ -30,7 +36,10 @@ export class Quiet {
       if (repeated && (this.#offline || this.#refusals.some(({ address }) => url.includes(address)))) return;
       this.#complaints.push(`console ${message.type()}: ${message.text()} (${url})`);
     });
-    context.on("weberror", (error) => this.#complaints.push(`exception: ${error.error()}`));
+    context.on("weberror", (error) => {
+      const text = String(error.error());
+      if (!this.#exceptions.some((meant) => text.includes(meant))) this.#complaints.push(`exception: ${text}`);
+    });
     context.on("requestfailed", (request) => {
       const why = request.failure()?.errorText ?? "";
       // A page that is left gives up what it was asking for.

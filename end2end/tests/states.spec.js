@@ -13,6 +13,7 @@ const WORDS = {
     tooMany: /Asking again in \d+ s/, away: /does not answer right now/, offline: /No connection\. You see the sale as it was at/,
     request: /Request 0af7651916cd43dd8448eb211c80319c/, signedOut: /not signed in any more/, updated: /was updated meanwhile/,
     goneSale: /not there any more/, nothing: "Nothing here", queued: "Accepted, queued", confirmed: "Confirmed", copy: "Copy", copied: "Copied",
+    held: /you already have one/, notLive: /could not be loaded/,
   },
   zh: {
     scheduled: "即将开抢", open: "抢购中", paused: "已暂停", ended: "已结束", soldOut: "已抢完", gone: "全部抢完",
@@ -21,6 +22,7 @@ const WORDS = {
     tooMany: /\d+ 秒后自动刷新/, away: /商店暂时没有响应/, offline: /网络已断开。您看到的是北京时间/,
     request: /0af7651916cd43dd8448eb211c80319c/, signedOut: /登录已失效/, updated: /商店刚刚更新过/,
     goneSale: /这个活动已经不存在/, nothing: /.+/, queued: "已受理，排队中", confirmed: "抢购成功", copy: "复制", copied: "已复制",
+    held: /您已抢到/, notLive: /没能加载/,
   },
 };
 const LOCALES = { en: "en-GB", zh: "zh-CN" };
@@ -130,6 +132,20 @@ for (const [language, words] of Object.entries(WORDS)) {
         await page.unroute("**/shop_bg.wasm");
       });
 
+      await test.step("without the program the page says so, and the button is a plain form", async () => {
+        quiet.refusal("/shop_bg.wasm", 404);
+        quiet.exception("failed to fetch Wasm");
+        const [another, other] = await Promise.all([newSale(), newBuyer()]);
+        const tab = await visitor({ ...options, cookie: other.cookie });
+        await tab.route("**/shop_bg.wasm", (route) => route.fulfill({ status: 404, contentType: "text/plain", body: "" }));
+        await tab.goto(saleUrl(another));
+        await expect(tab.locator(".loading-failed")).toHaveText(words.notLive);
+        await expect(tab.locator(".loading-failed")).toBeVisible();
+        await looksRight(tab, tab.getByTestId("loading"));
+        await buyButton(tab).click();
+        await orderId(tab);
+      });
+
       await test.step("a fault is told with its number", async () => {
         const headers = { "x-request-id": "0af7651916cd43dd8448eb211c80319c" };
         const fault = { status: 500, headers, contentType: "application/json", body: refusal("internal") };
@@ -153,8 +169,12 @@ for (const [language, words] of Object.entries(WORDS)) {
         const order = await orderId(page);
         await expect(state(page)).toHaveText(words.confirmed);
         await looksRight(page, state(page));
-        // Whoever has one already gets that one.
+        // Whoever has one already is told so before a press, and gets that one.
         await open(page, saleUrl(sale));
+        const had = page.getByTestId("held");
+        await expect(had).toHaveText(words.held);
+        await looksRight(page, had);
+        await expect(had.getByRole("link")).toHaveAttribute("href", `/orders/${order}`);
         await buyButton(page).click();
         expect(await orderId(page)).toBe(order);
       });

@@ -35,7 +35,10 @@ pub async fn sale(
     visit: Visit,
 ) -> Response {
     match load(&state, &path_text(id)).await {
-        Ok((sale, now_ms)) => view_of(&visit, sale, now_ms),
+        Ok((sale, now_ms)) => {
+            let held = held(&visit, &sale, now_ms).await;
+            view_of(&visit, sale, now_ms, held)
+        }
         Err(error) => problem::page_of(&visit, &error),
     }
 }
@@ -53,7 +56,25 @@ async fn load(state: &AppState, id: &str) -> Result<(Sale, i64), ApiError> {
     Ok((Sale::shown(sale, false), now_ms))
 }
 
-fn view_of(visit: &Visit, sale: Sale, now_ms: i64) -> Response {
+/// The order that whoever is signed in has of this sale, so that the page says so before a
+/// press does. Nobody has one before it begins.
+async fn held(visit: &Visit, sale: &Sale, now_ms: i64) -> Option<String> {
+    let user = visit.signed_in()?.user_id;
+    if now_ms < sale.begin_ms {
+        return None;
+    }
+    let id = sale.voucher_id.parse().ok()?;
+    match visit.state.shop.order_held(user, id).await {
+        Ok(order) => order.map(|order| order.to_string()),
+        // The page is as good without: a press tells the same.
+        Err(error) => {
+            tracing::warn!(%error, voucher_id = %id, "whether a visitor has an order is not known");
+            None
+        }
+    }
+}
+
+fn view_of(visit: &Visit, sale: Sale, now_ms: i64, held: Option<String>) -> Response {
     let words = &visit.words.sale;
     let head = Head {
         title: sale.title.clone(),
@@ -77,13 +98,22 @@ fn view_of(visit: &Visit, sale: Sale, now_ms: i64) -> Response {
         let packed_sale = now.packed();
         let live = live_texts(visit);
         let signed_in = if visit.signed_in().is_some() { "1" } else { "" };
-        let login = routes::login(&routes::sale(&sale.voucher_id));
+        let here = routes::sale(&sale.voucher_id);
+        let login = routes::login(&here);
         let stranger = visit.user.as_ref().is_ok_and(Option::is_none);
         let sign_in = (stranger && sale.state != SaleState::Ended).then(|| {
             view! {
                 <p class="note" data-tone="info">
                     <Icon name="lock"/>
                     <span>{words.sign_in_first}" "<a href=login.clone()>{words.sign_in_link}</a></span>
+                </p>
+            }
+        });
+        let held = held.map(|order| {
+            view! {
+                <p class="note" data-tone="ok" data-testid="held">
+                    <Icon name="check"/>
+                    <span>{words.held}" "<a href=routes::order(&order)>{words.held_link}</a></span>
                 </p>
             }
         });
@@ -107,11 +137,16 @@ fn view_of(visit: &Visit, sale: Sale, now_ms: i64) -> Response {
                 </div>
                 <div class="decision">
                     {sign_in}
+                    {held}
                     <LiveNote sale=packed_sale.clone() signed_in=signed_in.to_owned() login=login.clone() texts=live.packed()/>
                     <Countdown sale=packed_sale.clone() main="1".to_owned() texts=countdown_texts(visit).packed()/>
                     <StockBar sale=packed_sale.clone() label=words.left_label.to_owned() text=words.left.to_owned()/>
                     <BuyButton sale=packed_sale answer=answer(visit) login texts=buy_texts(visit).packed()/>
-                    <p class="loading muted small center" data-testid="loading">{words.loading}</p>
+                    <p class="loading muted small center" data-testid="loading">
+                        <Icon name="hourglass"/>
+                        <span class="loading-on">{words.loading}</span>
+                        <span class="loading-failed">{words.not_live}" "<a href=here>{words.reload}</a></span>
+                    </p>
                     <p class="muted small center">{words.one_each}</p>
                 </div>
                 <div class="about">

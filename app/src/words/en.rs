@@ -83,6 +83,10 @@ pub(super) static WORDS: Words = Words {
         no_rules: "No rules beyond one voucher per person.",
         when: |begin, end| format!("{begin} to {end}, Beijing time"),
         loading: "The page is still loading. The button works already.",
+        not_live: "A part of the page could not be loaded: nothing moves here, but the button works.",
+        reload: "Reload",
+        held: "One per person, and you already have one.",
+        held_link: "See your order",
     },
     live: LiveWords {
         offline: "No connection. You see the sale as it was at {time}, Beijing time; the countdown stays right, and the page goes on by itself.",

@@ -150,6 +150,10 @@ pub(crate) struct SaleWords {
     pub(crate) no_rules: &'static str,
     pub(crate) when: fn(&str, &str) -> String,
     pub(crate) loading: &'static str,
+    pub(crate) not_live: &'static str,
+    pub(crate) reload: &'static str,
+    pub(crate) held: &'static str,
+    pub(crate) held_link: &'static str,
 }
 
 /// What a sale's page says while it can't show what is.

@@ -74,6 +74,10 @@ pub(super) static WORDS: Words = Words {
         no_rules: "除每人限购一单外，没有其他规则。",
         when: |begin, end| format!("北京时间 {begin} 至 {end}"),
         loading: "页面仍在加载，按钮现在就可以用。",
+        not_live: "页面有一部分没能加载，内容不会自动更新，但按钮可以用。",
+        reload: "重新加载",
+        held: "每人限购一单，您已抢到。",
+        held_link: "查看订单",
     },
     live: LiveWords {
         offline: "网络已断开。您看到的是北京时间 {time} 的情况；倒计时仍然准确，恢复后会自动继续。",

@@ -88,6 +88,23 @@ impl From<OrderRow> for Order {
 }
 
 impl Shop {
+    /// The order that a user holds of a voucher, as Redis has it: none once an ended sale's
+    /// memory was freed.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown voucher; `Unavailable` when Redis can't be asked.
+    pub async fn order_held(
+        &self,
+        user: UserId,
+        voucher: VoucherId,
+    ) -> Result<Option<OrderId>, Error> {
+        let lane = self.lane_of(voucher).await?;
+        let key = self.names().buyers(lane, voucher);
+        let held: Option<String> = self.redis().client().hget(key, user.to_string()).await?;
+        let unreadable = |_| Error::impossible("a buyer's order is no order id");
+        held.map(|id| id.parse().map_err(unreadable)).transpose()
+    }
+
     /// One order of this user.
     ///
     /// # Errors
