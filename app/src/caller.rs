@@ -67,7 +67,11 @@ impl Caller {
     /// strangers are `unauthenticated`, others `forbidden`.
     pub(crate) async fn require_role(&self, role: Role) -> Result<User, ApiError> {
         let signed_in = self.require_user().await?;
-        match self.state.shop.user(signed_in.user_id).await? {
+        let user = self.state.shop.user(signed_in.user_id).await?;
+        if let Some(user) = &user {
+            self.state.staff.saw(user);
+        }
+        match user {
             Some(user) if rank(user.role) >= rank(role) => Ok(user),
             Some(_) => Err(ApiError::forbidden()),
             // The account is gone while its session lives on.

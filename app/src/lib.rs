@@ -32,6 +32,8 @@ pub mod pages;
 #[cfg(feature = "ssr")]
 pub mod request;
 #[cfg(feature = "ssr")]
+pub mod staff;
+#[cfg(feature = "ssr")]
 pub mod state;
 #[cfg(feature = "ssr")]
 mod words;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use seckill::{DeadLetter, Overview, PendingEntry, Shop};
 use tokio::sync::watch;
 
+use crate::staff::Staff;
+
 /// The application's state. Cloning copies a few pointers.
 #[derive(Clone)]
 pub struct AppState {
@@ -18,6 +20,8 @@ pub struct AppState {
     pub bundles: Arc<Bundles>,
     /// Whether the site is served over TLS.
     pub secure: bool,
+    /// Who was seen to be staff.
+    pub staff: Staff,
     /// Where purchases are counted.
     pub observe: Arc<dyn Observe>,
 }

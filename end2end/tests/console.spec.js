@@ -31,6 +31,8 @@ test("the overview's figures move by themselves while a buyer buys, and stay bal
   await expect(cells).toHaveText(["Open", "3", "2", "0", "0", "1", "balanced"]);
   await admin.getByRole("link", { name: sale.title }).click();
   await expect(admin).toHaveURL(saleUrl(sale));
+  // From there it is one step back.
+  await expect(admin.getByRole("link", { name: "Console" })).toBeVisible();
 });
 
 test("what waits for the database is seen on queue and pending by itself, and leaves by itself", async ({ admin, visitor }) => {

@@ -143,6 +143,7 @@ pub async fn build(config: Config, role: Role) -> Result<Server, ServerError> {
                 ground: accepted,
                 bundles: Arc::new(assets.bundles()),
                 secure: config.secure,
+                staff: app::staff::Staff::default(),
                 observe: metrics.clone(),
             };
             Some((

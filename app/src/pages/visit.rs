@@ -57,7 +57,7 @@ pub struct Visit {
     /// Path and query, to come back to.
     pub(crate) here: String,
     pub(crate) request_id: String,
-    /// Whether the page found out that this person may use the console.
+    /// Whether this person may use the console, as far as it is known without asking.
     pub(crate) staff: bool,
     query: HashMap<String, String>,
 }
@@ -68,6 +68,8 @@ impl FromRequestParts<AppState> for Visit {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
         let caller = Caller::of(state.clone(), parts);
         let user = caller.user().await;
+        let signed_in = user.as_ref().ok().and_then(Option::as_ref);
+        let staff = signed_in.is_some_and(|user| state.staff.has(user.user_id));
         let accept = parts
             .headers
             .get(header::ACCEPT_LANGUAGE)
@@ -95,7 +97,7 @@ impl FromRequestParts<AppState> for Visit {
                 .get::<RequestId>()
                 .map(|id| id.0.clone())
                 .unwrap_or_default(),
-            staff: false,
+            staff,
             query,
         })
     }
