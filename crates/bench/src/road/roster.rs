@@ -254,19 +254,19 @@ static ROWS: [Row; 18] = [
     },
     Row {
         name: "stream-from-now",
-        title: "Atomic script, stream without a group, from now",
+        title: "Atomic script, stream read from now on",
         group: 4,
         apart: true,
         loses: true,
         expect: &[NeverOversells, NeverDoubles, NeverConflicts, Loses],
-        words: "The script adds to a stream, which stays; the worker reads on from the last entry there is when it starts. \
+        words: "The script adds to a stream, which stays; a worker without a group reads on from the last entry there is when it starts. \
             What came while it was away, or was read and not written, it never sees again. \
             The next starts from the beginning instead.",
         ..PLAIN
     },
     Row {
         name: "stream-from-start",
-        title: "Atomic script, stream without a group, from the start",
+        title: "Atomic script, stream read from the start",
         group: 4,
         apart: true,
         expect: &[
@@ -303,7 +303,7 @@ static ROWS: [Row; 18] = [
     },
     Row {
         name: "product",
-        title: "Atomic script, stream with a consumer group (the product)",
+        title: "Atomic script, stream and group (the product)",
         group: 4,
         apart: true,
         unique: true,
