@@ -86,7 +86,7 @@ pub(super) fn markdown(document: &Document<'_>) -> String {
     let mut page = format!(
         "# The road to this design\n\n\
          Every earlier way to sell vouchers, working, under the same load and the same audit.\n\
-         Written by `script/bench road` on {}, on {} cores, a {} build: {} users ask twice at once for {} vouchers, {} asks at a time.\n\
+         Written by `seckill-bench road`, which `script/bench road` runs, on {}, on {} cores, a {} build: {} users ask twice at once for {} vouchers, {} asks at a time.\n\
          Absolute figures belong to that machine; compare rows.\n\n\
          ![Answers and orders per second of each contender](road.svg)\n\n",
         document.date,
