@@ -7,8 +7,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
+use crate::coalesce::{Coalesced, told};
 use crate::ids::{Lane, VoucherId};
 use crate::store::voucher::{Voucher, voucher_by_id};
 use crate::{Error, Shop};
@@ -20,14 +22,19 @@ const MISSING_MOST: usize = 10_000;
 /// How long the lanes are as they were told.
 const LANES_MS: i64 = 1_000;
 
+/// What a look-up finds; none where there is no such voucher.
+type LookUp = Coalesced<Option<Arc<Voucher>>>;
+
 /// What a process knows of the vouchers.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Catalog {
     known: RwLock<HashMap<VoucherId, Arc<Voucher>>>,
     /// Where Redis holds sales that were asked for while PostgreSQL was away.
     found: RwLock<HashMap<VoucherId, Lane>>,
     /// Unknown id → when it was looked for.
     missing: RwLock<HashMap<VoucherId, i64>>,
+    /// Look-ups under way: a crowd before a process that has just started costs one query.
+    looked_up: Mutex<HashMap<VoucherId, Arc<LookUp>>>,
     /// The lanes that vouchers belong to.
     lanes: RwLock<Vec<Lane>>,
     /// When they were last asked for.
@@ -108,6 +115,22 @@ impl Catalog {
         found.insert(id, lane);
     }
 
+    fn look_up(&self, id: VoucherId) -> Arc<LookUp> {
+        let mut all = self
+            .looked_up
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(id).or_default())
+    }
+
+    fn end_look_up(&self, id: VoucherId) {
+        let mut all = self
+            .looked_up
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        all.remove(&id);
+    }
+
     fn is_missing(&self, id: VoucherId, now_ms: i64) -> bool {
         let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
         missing
@@ -130,17 +153,24 @@ impl Shop {
         if let Some(voucher) = self.catalog().get(id) {
             return Ok(voucher);
         }
-        let now_ms = self.now_ms();
-        if self.catalog().is_missing(id, now_ms) {
+        if self.catalog().is_missing(id, self.now_ms()) {
             return Err(Error::NotFound);
         }
-        match voucher_by_id(self.pool(), id).await? {
-            Some(voucher) => Ok(self.catalog().put(voucher)),
-            None => {
-                self.catalog().put_missing(id, now_ms);
-                Err(Error::NotFound)
+        let under_way = self.catalog().look_up(id).get(Duration::ZERO, || {
+            let shop = self.clone();
+            async move {
+                let found = voucher_by_id(shop.pool(), id).await;
+                // What is found from here on is found in the catalog.
+                shop.catalog().end_look_up(id);
+                let Some(voucher) = found? else {
+                    shop.catalog().put_missing(id, shop.now_ms());
+                    return Ok(None);
+                };
+                Ok(Some(shop.catalog().put(voucher)))
             }
-        }
+        });
+        let found = under_way.await.map_err(told)?;
+        Option::clone(&found).ok_or(Error::NotFound)
     }
 
     /// The lane that decides about this voucher.
