@@ -79,16 +79,21 @@ impl<S: SessionStore + Debug> SessionStore for Remembering<S> {
     }
 
     async fn save(&self, record: &Record) -> Result<()> {
+        let saved = self.store.save(record).await;
         if let Some(cache) = &self.cache {
             cache.fresh.invalidate(&record.id);
         }
-        self.store.save(record).await
+        saved
     }
 
     async fn load(&self, id: &Id) -> Result<Option<Record>> {
         let Some(cache) = &self.cache else {
             return self.store.load(id).await;
         };
+        // First: whoever ended it may still be at it.
+        if cache.ended.contains_key(id) {
+            return Ok(None);
+        }
         if let Some(record) = cache.get(id) {
             return Ok(Some(record));
         }
@@ -98,7 +103,9 @@ impl<S: SessionStore + Debug> SessionStore for Remembering<S> {
 
     async fn delete(&self, id: &Id) -> Result<()> {
         if let Some(cache) = &self.cache {
+            // At once: a client that leaves now ends this call at the next wait.
             cache.ended.insert(*id, ());
+            cache.fresh.invalidate(id);
         }
         let done = self.store.delete(id).await;
         if let Some(cache) = &self.cache {

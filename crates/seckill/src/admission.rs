@@ -2,8 +2,6 @@
 //!
 //! `admit.lua` alone decides. Nothing here asks PostgreSQL once the voucher's lane is known.
 
-use std::time::Instant;
-
 use fred::types::Value;
 use serde::Serialize;
 
@@ -119,9 +117,6 @@ impl Shop {
         trace: &str,
     ) -> Result<Purchase, Error> {
         self.may_decide().await?;
-        if self.is_sold_out(voucher, user) {
-            return Ok(Purchase::SoldOut);
-        }
         let lane = self.lane_of(voucher).await?;
         let proposed = self.ids().take(self.now_ms()).await?;
         let purchase = self.admit(lane, proposed, user, voucher, trace).await?;
@@ -160,14 +155,10 @@ impl Shop {
         // Once more, right before it is sent: looking the lane up or leasing ids may have taken
         // long enough for another Redis to come back.
         self.may_decide().await?;
-        let (asked, disturbance) = (Instant::now(), self.gate().disturbance());
         let parts = list(self.redis().eval(&ADMIT, keys, args).await?)?;
         crate::fail_point("buy-after-script");
         let purchase = Purchase::decode(&parts)?;
-        if purchase == Purchase::SoldOut {
-            let generation = number(parts.get(2).unwrap_or(&Value::Null))?;
-            self.was_sold_out(lane, voucher, generation, asked, disturbance);
-        } else if matches!(purchase, Purchase::Admitted { .. }) {
+        if matches!(purchase, Purchase::Admitted { .. }) {
             self.showcase().sold(voucher);
         }
         // Only an admission has a place.

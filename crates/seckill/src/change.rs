@@ -160,6 +160,8 @@ impl Shop {
             if let Err(error) = shop.apply_changes(&row).await {
                 tracing::warn!(%error, voucher_id = %id, "a change is not applied yet; the reconciler will repeat it");
             }
+            // Another process may have been the one that applied it.
+            shop.sale_changed(id);
             shop.sale(id).await
         })
         .await

@@ -68,11 +68,6 @@ impl Gate {
         self.looked.load(Ordering::Acquire) == self.disturbed.load(Ordering::Acquire)
     }
 
-    /// How often the connections were disturbed so far.
-    pub(crate) fn disturbance(&self) -> u64 {
-        self.disturbed.load(Ordering::Acquire)
-    }
-
     /// Ends the watching.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
@@ -250,7 +245,15 @@ impl Shop {
         let remembered = self.gate().remembered();
         let known_nothing = remembered.is_empty();
         for (lane, seen) in remembered {
-            if let Some(why) = self.behind(lane, &seen).await? {
+            let behind = match self.behind(lane, &seen).await {
+                // Something made it unreadable: what it holds is looked at sale by sale below.
+                Err(error @ Error::Internal(_)) => {
+                    tracing::error!(%error, %lane, "a lane in Redis can't be read");
+                    None
+                }
+                behind => behind?,
+            };
+            if let Some(why) = behind {
                 tracing::error!(%lane, why, "ALARM: Redis is behind what this process saw; its sales are closed");
                 let held = self.held(self.now_ms()).await?;
                 for voucher in held.iter().filter(|voucher| voucher.lane == lane) {
@@ -309,7 +312,7 @@ impl Shop {
         if newest.is_none_or(|newest| newest < seen.place) {
             return Ok(Some("the stream's last id lies before an admission"));
         }
-        if self.is_released(seen.voucher).await? {
+        if self.is_released_by_row(seen.voucher).await? {
             // Its buyers were freed in order.
             return Ok(None);
         }

@@ -23,7 +23,6 @@ mod mark;
 mod preload;
 mod redis;
 mod showcase;
-mod soldout;
 mod store;
 mod window;
 

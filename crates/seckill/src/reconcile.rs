@@ -337,7 +337,16 @@ impl Reconciler {
                 shop.hold_after_end_ms().into(),
                 voucher.end_ms.into(),
             ];
-            if number(&shop.redis().eval(&RELEASE, keys, args).await?)? == 1 {
+            let released = match shop.redis().eval(&RELEASE, keys, args).await {
+                // Something made it unreadable: the others are freed all the same.
+                Err(error @ Error::Internal(_)) => {
+                    tracing::debug!(%error, voucher_id = %id, "an ended sale can't be freed");
+                    done.failed.push(id);
+                    continue;
+                }
+                reply => number(&reply?)? == 1,
+            };
+            if released {
                 crate::fail_point("release-after-script");
                 voucher_released(shop.pool(), id).await?;
                 tracing::info!(voucher_id = %id, "the memory of an ended sale was freed");

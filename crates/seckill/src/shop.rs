@@ -15,7 +15,6 @@ use crate::names::{self, Names};
 use crate::redis::Redis;
 use crate::sequence::Sequence;
 use crate::showcase::Showcase;
-use crate::soldout::SoldOut;
 use crate::store::voucher::{Voucher, voucher_lanes};
 use crate::{Error, store};
 
@@ -93,7 +92,6 @@ pub(crate) struct Inner {
     pool: PgPool,
     ids: Arc<Sequence>,
     catalog: Catalog,
-    sold_out: SoldOut,
     showcase: Showcase,
     gate: Arc<Gate>,
 }
@@ -127,7 +125,6 @@ impl Shop {
             pool,
             ids,
             catalog: Catalog::default(),
-            sold_out: SoldOut::default(),
             showcase: Showcase::default(),
             gate: Arc::new(Gate::new()),
         }));
@@ -266,17 +263,12 @@ impl Shop {
         &self.0.catalog
     }
 
-    pub(crate) fn sold_out(&self) -> &SoldOut {
-        &self.0.sold_out
-    }
-
     pub(crate) fn showcase(&self) -> &Showcase {
         &self.0.showcase
     }
 
     /// This process has changed a sale: nothing that it remembers of it holds.
     pub(crate) fn sale_changed(&self, id: VoucherId) {
-        self.sold_out().forget(id);
         self.showcase().changed(id);
     }
 

@@ -211,8 +211,6 @@ pub(crate) struct LiveSale {
     pub(crate) loading: bool,
     pub(crate) epoch: i64,
     pub(crate) rev: i64,
-    /// Raised by every change, and with every unit that comes back.
-    pub(crate) generation: i64,
     pub(crate) acked: i64,
     pub(crate) in_flight: i64,
     pub(crate) dead: i64,
@@ -259,7 +257,6 @@ impl Live {
                 loading: part(7)? != 0,
                 epoch: part(8)?,
                 rev: part(9)?,
-                generation: part(10)?,
                 acked: part(11)?,
                 in_flight: part(12)?,
                 dead: part(13)?,
@@ -316,6 +313,17 @@ impl Shop {
             Err(error) if live.is_none() => Err(error),
             // PostgreSQL is away: what this process remembers still names the sale.
             Err(_) => Ok(known),
+        }
+    }
+
+    /// The same by the row, which knows of an end that was moved; by what this process remembers
+    /// while PostgreSQL can't be asked.
+    pub(crate) async fn is_released_by_row(&self, id: VoucherId) -> Result<bool, Error> {
+        match voucher::voucher_by_id(self.pool(), id).await {
+            Ok(Some(row)) => Ok(row.end_ms + self.hold_after_end_ms() <= self.now_ms()),
+            Ok(None) => Ok(false),
+            Err(Error::Unavailable(_)) => self.is_released(id).await,
+            Err(error) => Err(error),
         }
     }
 
@@ -533,7 +541,6 @@ mod tests {
             loading: false,
             epoch: 1,
             rev: 0,
-            generation: 1,
             acked: 0,
             in_flight: 0,
             dead: 0,
