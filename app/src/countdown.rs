@@ -93,6 +93,11 @@ impl Estimate {
         }
     }
 
+    /// Whether the two can't both be right at `now`: one of the clocks has jumped between them.
+    pub fn excludes(&self, other: &Self, now: f64) -> bool {
+        (other.offset - self.offset).abs() > self.error_at(now) + other.error_at(now)
+    }
+
     /// The server's clock at monotonic time `now`.
     pub fn server_ms(&self, now: f64) -> f64 {
         now + self.offset
@@ -188,6 +193,15 @@ mod tests {
         assert_eq!(slow.better(quick, 1_200.0), quick);
         let hours_later = Estimate::from_trip(7_200_000.0, 7_200_200.0, 0.0);
         assert_eq!(quick.better(hours_later, 7_200_200.0), hours_later);
+    }
+
+    #[test]
+    fn estimates_that_a_sleep_lies_between_exclude_each_other() {
+        let before = Estimate::from_trip(0.0, 20.0, 500_010.0);
+        let awake = Estimate::from_trip(1_000.0, 1_200.0, 501_100.0);
+        let asleep = Estimate::from_trip(1_000.0, 1_200.0, 1_101_100.0);
+        assert!(!before.excludes(&awake, 1_200.0));
+        assert!(before.excludes(&asleep, 1_200.0));
     }
 
     #[test]

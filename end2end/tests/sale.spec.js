@@ -1,6 +1,6 @@
 // A whole sale: created, waited for, bought, confirmed.
 import { expect, open, buyButton, orderId, test } from "../support/test.js";
-import { newBuyer, newSale, saleUrl, unique } from "../support/shop.js";
+import { asAdmin, newBuyer, newSale, saleUrl, unique } from "../support/shop.js";
 
 /** A moment as a `datetime-local` field writes it, in a zone: without seconds if there are none. */
 const localTime = (ms, timeZone) =>
@@ -147,4 +147,27 @@ test("somebody else's order is as unknown as one that does not exist", async ({ 
   }
   expect(new Set(seen)).toEqual(new Set([seen[0]]));
   expect(seen[0]).toContain("Nothing here");
+});
+
+test("a sale in the list opens by itself", async ({ visitor }) => {
+  const sale = await newSale({ opensIn: 5, title: unique("Listed") });
+  const page = await visitor();
+  await open(page, "/");
+  const badge = page.getByRole("listitem").filter({ hasText: sale.title }).locator(".badge");
+  await expect(badge).toHaveText("Opens soon");
+  await expect(badge).toHaveText("Open");
+  expect(Date.now()).toBeGreaterThanOrEqual(sale.begin_ms - 50);
+});
+
+test("a sale that an operator ends before it opens stops counting on every open page", async ({ visitor }) => {
+  const sale = await newSale({ opensIn: 60 });
+  const page = await visitor();
+  await open(page, saleUrl(sale));
+  await expect(page.locator(".countdown")).toHaveAttribute("data-phase", "before");
+  await asAdmin("/api/admin/end_sale", { voucher_id: sale.voucher_id });
+  // A page looks every 15 s before the opening.
+  await expect(page.getByTestId("state")).toHaveText("Ended", { timeout: 20_000 });
+  await expect(page.locator(".countdown")).toHaveAttribute("data-phase", "ended");
+  await expect(page.getByTestId("countdown")).toHaveText("00:00");
+  await expect(page).toHaveTitle(new RegExp(`^${sale.title}`));
 });

@@ -23,6 +23,9 @@ const PAUSE_MS: i32 = 120;
 /// How often the offset is measured again.
 const EVERY_MS: i32 = 30_000;
 
+/// The device's two clocks have moved apart by so much: it slept, or somebody set one.
+const ASLEEP_MS: f64 = 2_000.0;
+
 thread_local! {
     static ESTIMATE: Cell<Option<Estimate>> = const { Cell::new(None) };
     /// The latest time anybody was shown.
@@ -66,6 +69,18 @@ pub(crate) fn start(voucher_id: Option<&str>, rendered_ms: i64) {
         loop {
             measure(false).await;
             sleep(EVERY_MS).await;
+        }
+    });
+    // A device may sleep without any event; then its clock of the day has gone on alone.
+    spawn_local(async {
+        let apart = || js_sys::Date::now() - monotonic_ms();
+        let mut before = apart();
+        loop {
+            sleep(1_000).await;
+            if (apart() - before).abs() > ASLEEP_MS {
+                before = apart();
+                measure(true).await;
+            }
         }
     });
     // A device that slept may have stopped its monotonic clock: what was known is void.
@@ -126,6 +141,8 @@ async fn measure(woken: bool) {
         )]
         let estimate = Estimate::from_trip(sent, received, now_ms as f64);
         let known = ESTIMATE.get().filter(|_| !VOID.get());
+        // Where the two exclude each other the device slept, and the newer one knows.
+        let known = known.filter(|known| !known.excludes(&estimate, received));
         ESTIMATE.set(Some(
             known.map_or(estimate, |known| known.better(estimate, received)),
         ));

@@ -5,12 +5,12 @@
 //! (a proxy's page), where the buyer should read an honest text instead.
 
 use js_sys::{JSON, Reflect};
-use leptos::server_fn::ServerFn;
+use leptos::{server_fn::ServerFn, task::spawn_local};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{AbortSignal, Headers, RequestCredentials, RequestInit, Response};
+use web_sys::{AbortController, Headers, RequestCredentials, RequestInit, Response};
 
-use super::window;
+use super::{sleep, window};
 use crate::{
     api::{ApiError, Code},
     routes::escape,
@@ -44,7 +44,7 @@ pub(crate) enum Failure {
 }
 
 /// How long an answer may take before the request counts as lost.
-const LIMIT_MS: u32 = 10_000;
+pub(crate) const LIMIT_MS: i32 = 10_000;
 /// The longest wait that a page follows without asking its person.
 const LONGEST_WAIT_S: i32 = 30;
 
@@ -171,7 +171,14 @@ async fn exchange(
     let init = RequestInit::new();
     init.set_method(method);
     init.set_credentials(credentials);
-    init.set_signal(Some(&AbortSignal::timeout_with_u32(LIMIT_MS)));
+    // Not AbortSignal.timeout: a browser that lacks it would lose every request without a word.
+    let stop = AbortController::new()?;
+    init.set_signal(Some(&stop.signal()));
+    spawn_local(async move {
+        sleep(LIMIT_MS).await;
+        // One that is answered does not notice.
+        stop.abort();
+    });
     if let Some(body) = body {
         headers.set("content-type", "application/x-www-form-urlencoded")?;
         init.set_body(&JsValue::from_str(&body));

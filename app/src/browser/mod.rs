@@ -9,7 +9,16 @@ pub(crate) mod sale;
 #[cfg(feature = "shop")]
 pub(crate) mod session;
 
+#[cfg(feature = "shop")]
+use std::cell::{Cell, RefCell};
+
+#[cfg(feature = "shop")]
+use js_sys::Function;
 use js_sys::Promise;
+#[cfg(feature = "shop")]
+use leptos::{ev, prelude::window_event_listener};
+#[cfg(feature = "shop")]
+use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 
 /// The window; islands run nowhere else.
@@ -32,6 +41,39 @@ pub(crate) async fn sleep(ms: i32) {
         let _ = window().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, ms.max(0));
     });
     let _ = JsFuture::from(promise).await;
+}
+
+/// Waits like [`sleep`], and no longer than until the page is looked at again or the connection
+/// is back.
+#[cfg(feature = "shop")]
+pub(crate) async fn sleep_until_woken(ms: i32) {
+    thread_local! {
+        static SLEEPERS: RefCell<Vec<(u32, Function)>> = const { RefCell::new(Vec::new()) };
+        static LAST: Cell<Option<u32>> = const { Cell::new(None) };
+    }
+    let wake = || {
+        if is_visible() {
+            for (_, resolve) in SLEEPERS.take() {
+                let _ = resolve.call0(&JsValue::NULL);
+            }
+        }
+    };
+    let id = match LAST.get() {
+        Some(last) => last.wrapping_add(1),
+        None => {
+            let _ = window_event_listener(ev::visibilitychange, move |_| wake());
+            let _ = window_event_listener(ev::online, move |_| wake());
+            0
+        }
+    };
+    LAST.set(Some(id));
+    let promise = Promise::new(&mut |resolve, _| {
+        // Refused only when the page is being torn down; then nobody waits any more.
+        let _ = window().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, ms.max(0));
+        SLEEPERS.with_borrow_mut(|sleepers| sleepers.push((id, resolve)));
+    });
+    let _ = JsFuture::from(promise).await;
+    SLEEPERS.with_borrow_mut(|sleepers| sleepers.retain(|(other, _)| *other != id));
 }
 
 /// Whether somebody can see the page.

@@ -13,7 +13,7 @@ use wasm_bindgen::JsValue;
 use super::{
     clock,
     http::{self, Failure, FromJson, number_in, text_in},
-    is_visible, sleep, spread,
+    is_visible, sleep, sleep_until_woken, spread,
 };
 use crate::{
     api::{
@@ -70,17 +70,7 @@ async fn tick(sale: ArcRwSignal<SaleNow>) {
 pub(crate) fn follow_clock(sale: RwSignal<SaleNow>) {
     let seen = sale.get_untracked();
     clock::start(Some(&seen.voucher_id), seen.now_ms);
-    spawn_local(async move {
-        loop {
-            let (now_ms, mut next) = (clock::now_ms().unwrap_or_default(), sale.get_untracked());
-            let state = next.state.at(now_ms, next.begin_ms, next.end_ms);
-            if state != next.state {
-                next.state = state;
-                sale.set(next);
-            }
-            sleep(250).await;
-        }
-    });
+    spawn_local(tick(sale.into()));
 }
 
 /// Tells the page's note why it can't show what is, and what time it shows.
@@ -103,14 +93,7 @@ fn say(trouble: Trouble) {
 /// Asks what is left, as often as it can matter, and only while somebody looks.
 async fn poll(sale: ArcRwSignal<SaleNow>) {
     let _ = window_event_listener(ev::offline, |_| say(Trouble::Offline));
-    let back = sale.clone();
-    let _ = window_event_listener(ev::online, move |_| {
-        let sale = back.clone();
-        spawn_local(async move {
-            ask(&sale).await;
-        });
-    });
-    let mut pause = None;
+    let mut when = Asked::Usually;
     loop {
         let seen = sale.get_untracked();
         let until_begin = seen.begin_ms - clock::now_ms().unwrap_or_default();
@@ -120,13 +103,15 @@ async fn poll(sale: ArcRwSignal<SaleNow>) {
             SaleState::Scheduled => until_begin.clamp(100, 15_000),
             SaleState::Ended => return,
         };
-        let wait = pause.unwrap_or(i32::try_from(usual).unwrap_or(15_000));
-        sleep(wait + spread(SPREAD_MS)).await;
+        let usual = i32::try_from(usual).unwrap_or(15_000);
+        match when {
+            Asked::Usually => sleep_until_woken(usual + spread(SPREAD_MS)).await,
+            Asked::Connected => sleep_until_woken(OFFLINE_MS + spread(SPREAD_MS)).await,
+            Asked::After(wait) => sleep(wait + spread(SPREAD_MS)).await,
+            Asked::NeverAgain => return,
+        }
         if is_visible() {
-            match ask(&sale).await {
-                Asked::Again(after) => pause = after,
-                Asked::NeverAgain => return,
-            }
+            when = ask(&sale).await;
         }
     }
 }
@@ -154,8 +139,12 @@ impl FromJson for Fresh {
 
 /// When to ask again.
 enum Asked {
-    /// As usual, or after so many milliseconds.
-    Again(Option<i32>),
+    /// As often as it matters.
+    Usually,
+    /// As soon as there is a connection.
+    Connected,
+    /// After so many milliseconds, however much somebody looks: the server wants it so.
+    After(i32),
     NeverAgain,
 }
 
@@ -178,21 +167,21 @@ async fn ask(sale: &ArcRwSignal<SaleNow>) -> Asked {
                     sale.set(next);
                 }
                 say(Trouble::None);
-                return Asked::Again(None);
+                return Asked::Usually;
             }
             Err(failure) => failure,
         };
     match failure {
         Failure::Network => {
             say(Trouble::Offline);
-            Asked::Again(Some(OFFLINE_MS))
+            Asked::Connected
         }
         Failure::Wait(code, wait) => {
             say(match code {
                 Code::TooMany => Trouble::TooMany(wait),
                 _ => Trouble::Away(wait),
             });
-            Asked::Again(Some(wait))
+            Asked::After(wait)
         }
         Failure::Refused(error, _) if error.code == Code::NotFound => {
             say(Trouble::Gone);
@@ -200,7 +189,7 @@ async fn ask(sale: &ArcRwSignal<SaleNow>) -> Asked {
         }
         Failure::Refused(..) => {
             say(Trouble::Away(FAULT_MS));
-            Asked::Again(Some(FAULT_MS))
+            Asked::After(FAULT_MS)
         }
         Failure::Unreadable => {
             say(Trouble::Updated);

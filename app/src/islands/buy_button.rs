@@ -238,13 +238,15 @@ mod browser {
         browser::{
             go,
             http::{self, Failure, FromJson, text_in},
-            monotonic_ms, reload, sleep,
+            monotonic_ms, reload, sleep, sleep_until_woken, spread,
         },
         routes,
     };
 
     /// How long a press is sent again by itself.
-    const KEPT_MS: f64 = 120_000.0;
+    const KEPT_MS: i32 = 120_000;
+    /// What presses that were refused together are spread over when they are sent again.
+    const SPREAD_MS: i32 = 300;
     /// The pause after a lost request: doubled each time, up to three seconds.
     const FIRST_PAUSE_MS: i32 = 400;
     const LONGEST_PAUSE_MS: i32 = 3_000;
@@ -269,9 +271,11 @@ mod browser {
         result: NodeRef<html::Div>,
     ) {
         answer.set(None);
-        let pressed = monotonic_ms();
+        // Time in which the device slept does not count.
+        let mut kept_ms = 0;
         let mut pause = FIRST_PAUSE_MS;
         let shown = loop {
+            let sent = monotonic_ms();
             let failure = match http::post::<Buy, Decided>(&[("voucher_id", &voucher_id)]).await {
                 Ok(Decided(outcome, order_id)) => {
                     if let Some(order_id) = &order_id {
@@ -283,7 +287,7 @@ mod browser {
                 }
                 Err(failure) => failure,
             };
-            let wait = match failure {
+            let (wait, gave_up) = match failure {
                 Failure::Refused(error, _) if error.code == Code::Unauthenticated => {
                     return go(&login);
                 }
@@ -292,19 +296,30 @@ mod browser {
                 Failure::Unreadable => return reload(),
                 Failure::Wait(code, wait) => {
                     answer.set(Some(Answer::Wait(code, wait)));
-                    wait
+                    (wait, Answer::Code(code, String::new()))
                 }
                 Failure::Network => {
                     answer.set(Some(Answer::Offline));
                     let wait = pause;
                     pause = (pause * 2).min(LONGEST_PAUSE_MS);
-                    wait
+                    (wait, Answer::GaveUp)
                 }
             };
-            if monotonic_ms() - pressed > KEPT_MS {
-                break Answer::GaveUp;
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "at most the limit of a request"
+            )]
+            let trip = (monotonic_ms() - sent).min(f64::from(http::LIMIT_MS)) as i32;
+            kept_ms += trip + wait;
+            if kept_ms > KEPT_MS {
+                break gave_up;
             }
-            sleep(wait).await;
+            if gave_up == Answer::GaveUp {
+                sleep_until_woken(wait).await;
+            } else {
+                // Everybody who was refused at one moment was told the same time.
+                sleep(wait + spread(SPREAD_MS)).await;
+            }
         };
         answer.set(Some(shown));
         sending.set(false);

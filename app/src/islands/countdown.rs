@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::{Icon, SaleNow, packed::packed};
+use super::{Icon, SaleNow, packed::packed, sale_now::moving};
 use crate::{
     countdown::{face, whole_seconds},
     figures::clock_time,
@@ -70,19 +70,23 @@ pub fn Countdown(
     /// The texts, [packed](CountdownTexts::packed).
     texts: String,
 ) -> impl IntoView {
-    let SaleNow {
-        voucher_id,
-        begin_ms,
-        end_ms,
-        now_ms,
-        ..
-    } = SaleNow::unpacked(&sale);
+    let rendered = SaleNow::unpacked(&sale);
     let (main, texts) = (!main.is_empty(), CountdownTexts::unpacked(&texts));
+    // A sale's own page follows an end that an operator moves.
+    let sale = if main {
+        moving(&rendered)
+    } else {
+        RwSignal::new(rendered.clone())
+    };
+    let SaleNow {
+        voucher_id, now_ms, ..
+    } = rendered;
     let now = RwSignal::new(now_ms);
     let spoken = RwSignal::new(String::new());
     let local = RwSignal::new(String::new());
-    let phase = Memo::new(move |_| Phase::at(now.get(), begin_ms, end_ms).0);
-    let remaining = move || Phase::at(now.get(), begin_ms, end_ms).1;
+    let at = move || sale.with(|sale| Phase::at(now.get(), sale.begin_ms, sale.end_ms));
+    let phase = Memo::new(move |_| at().0);
+    let remaining = move || at().1;
 
     let label_texts = [
         texts.opens_in.clone(),
@@ -117,8 +121,7 @@ pub fn Countdown(
             let voucher_id = voucher_id.clone();
             browser::start(browser::Ticking {
                 voucher_id,
-                begin_ms,
-                end_ms,
+                sale,
                 now_ms,
                 main,
                 texts: texts.clone(),
@@ -159,15 +162,15 @@ mod browser {
 
     use super::{CountdownTexts, Phase};
     use crate::{
+        api::sale::SaleState,
         browser::{clock, sleep, window},
         countdown::{announcement, until_next_face},
-        islands::packed::item,
+        islands::{SaleNow, packed::item},
     };
 
     pub(super) struct Ticking {
         pub(super) voucher_id: String,
-        pub(super) begin_ms: i64,
-        pub(super) end_ms: i64,
+        pub(super) sale: RwSignal<SaleNow>,
         pub(super) now_ms: i64,
         pub(super) main: bool,
         pub(super) texts: CountdownTexts,
@@ -180,7 +183,10 @@ mod browser {
     pub(super) fn start(ticking: Ticking) {
         clock::start(Some(&ticking.voucher_id), ticking.now_ms);
         if ticking.main
-            && let Some(text) = local_time(&ticking.texts.your_time, ticking.begin_ms)
+            && let Some(text) = local_time(
+                &ticking.texts.your_time,
+                ticking.sale.get_untracked().begin_ms,
+            )
         {
             ticking.local.set(text);
         }
@@ -193,15 +199,21 @@ mod browser {
             .document()
             .map(|document| document.title())
             .unwrap_or_default();
-        let mut before_ms = ticking.begin_ms - ticking.now_ms;
+        let mut before_ms = ticking.sale.get_untracked().begin_ms - ticking.now_ms;
         loop {
             let now_ms = clock::now_ms().unwrap_or(ticking.now_ms);
             ticking.now.set(now_ms);
-            let (phase, remaining) = Phase::at(now_ms, ticking.begin_ms, ticking.end_ms);
+            let sale = ticking.sale.get_untracked();
+            let (phase, remaining) = Phase::at(now_ms, sale.begin_ms, sale.end_ms);
             if ticking.main {
-                let to_begin_ms = ticking.begin_ms - now_ms;
-                if before_ms > 0 && to_begin_ms <= 0 {
-                    ticking.spoken.set(ticking.texts.opened.clone());
+                let to_begin_ms = sale.begin_ms - now_ms;
+                if phase == Phase::Ended {
+                    // Nothing opens any more.
+                } else if before_ms > 0 && to_begin_ms <= 0 {
+                    // One that is paused or not ready at its begin has not opened.
+                    if sale.state.at(now_ms, sale.begin_ms, sale.end_ms) == SaleState::Open {
+                        ticking.spoken.set(ticking.texts.opened.clone());
+                    }
                 } else if let Some(mark) = announcement(before_ms, to_begin_ms) {
                     ticking.spoken.set(item(&ticking.texts.announce, mark));
                 }

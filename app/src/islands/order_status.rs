@@ -187,10 +187,13 @@ mod browser {
 
     use super::{OrderNow, Trouble};
     use crate::{
-        api::order::{GetOrder, OrderState},
+        api::{
+            Code,
+            order::{GetOrder, OrderState},
+        },
         browser::{
             http::{self, Failure, FromJson, number_in, text_in},
-            monotonic_ms, sleep,
+            reload, sleep, sleep_until_woken,
         },
         countdown::poll_delay_ms,
     };
@@ -206,36 +209,50 @@ mod browser {
         }
     }
 
-    /// Asks until the state is final or it has taken too long; then says so.
+    /// The pause between two looks at an order that takes long.
+    const SLOW_MS: i32 = 15_000;
+    /// The pause after a fault of the server's.
+    const FAULT_MS: i32 = 5_000;
+
+    /// Asks until the state is final: often at first, seldom when it takes long, which it says,
+    /// and at once when the page is looked at again or the connection is back.
     pub(super) async fn poll(order: RwSignal<OrderNow>, trouble: RwSignal<Trouble>) {
-        let began = monotonic_ms();
-        let mut attempt = 0;
+        let (mut attempt, mut waited_ms) = (0, 0.0);
         while order.get_untracked().state == OrderState::Queued {
-            let Some(delay) = poll_delay_ms(attempt, monotonic_ms() - began) else {
-                trouble.set(Trouble::Slow);
-                return;
+            let quick = poll_delay_ms(attempt, waited_ms);
+            let calm = if quick.is_some() {
+                Trouble::None
+            } else {
+                Trouble::Slow
             };
             attempt += 1;
-            sleep(i32::try_from(delay).unwrap_or(i32::MAX)).await;
+            let delay = quick.map_or(SLOW_MS, |ms| i32::try_from(ms).unwrap_or(SLOW_MS));
+            sleep_until_woken(delay).await;
+            waited_ms += f64::from(delay);
             let order_id = order.get_untracked().order_id;
-            match http::get::<GetOrder, OrderNow>(&[("order_id", &order_id)]).await {
+            let failure = match http::get::<GetOrder, OrderNow>(&[("order_id", &order_id)]).await {
                 Ok(fresh) => {
-                    trouble.set(Trouble::None);
+                    trouble.set(calm);
                     if order.get_untracked() != fresh {
                         order.set(fresh);
                     }
+                    continue;
                 }
-                Err(Failure::Wait(_, wait)) => {
-                    trouble.set(Trouble::Away);
-                    sleep(wait).await;
-                }
-                Err(Failure::Network) => trouble.set(Trouble::Away),
-                // Signed out meanwhile, or worse: a reload tells.
-                Err(Failure::Refused(..) | Failure::Unreadable) => {
-                    trouble.set(Trouble::Slow);
-                    return;
+                Err(failure) => failure,
+            };
+            trouble.set(Trouble::Away);
+            match failure {
+                Failure::Network => {}
+                Failure::Wait(_, wait) => sleep(wait).await,
+                Failure::Refused(error, _) if error.code == Code::Internal => sleep(FAULT_MS).await,
+                // Signed out meanwhile, or this page is too old: the server says which. Slowly,
+                // or what answers in the server's place would make the page load without end.
+                Failure::Refused(..) | Failure::Unreadable => {
+                    sleep(FAULT_MS).await;
+                    return reload();
                 }
             }
         }
+        trouble.set(Trouble::None);
     }
 }
