@@ -1,14 +1,14 @@
 //! The loop around the reconciler, which finishes what a crash left half done
 //! and looks whether every sale still adds up.
 //!
-//! Every process runs this loop; the lease inside [`Reconciler::step`] lets one
-//! of them work at a time.
+//! Every process runs this loop; the lock inside [`Reconciler::step`] lets one
+//! of them work at a time, and the others wait for their turn in line.
 
 use std::{sync::Arc, time::Duration};
 
 use seckill::{Reconciled, Reconciler, Shop};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::{backoff::Backoff, metrics::Metrics};
 
@@ -26,9 +26,11 @@ pub async fn run(shop: Shop, every: Duration, metrics: Arc<Metrics>, stop: Cance
                 if !round.skipped {
                     metrics.reconciled(&round);
                     log(&round, &drifting);
-                    drifting = round.drift;
+                    drifting.clone_from(&round.drift);
                 }
-                if tokio::time::timeout(every, stop.cancelled()).await.is_ok() {
+                if round.skipped {
+                    wait_for_turn(&mut reconciler, every, &stop).await;
+                } else if tokio::time::timeout(every, stop.cancelled()).await.is_ok() {
                     break;
                 }
             }
@@ -42,6 +44,20 @@ pub async fn run(shop: Shop, every: Duration, metrics: Arc<Metrics>, stop: Cance
     }
     // Another process need not wait for the lease to end.
     reconciler.close().await;
+}
+
+/// Stands in line until the process that works now is gone, or `every` is over.
+async fn wait_for_turn(reconciler: &mut Reconciler, every: Duration, stop: &CancellationToken) {
+    let turn = tokio::select! {
+        () = stop.cancelled() => return,
+        turn = reconciler.turn(every) => turn,
+    };
+    if let Err(error) = turn {
+        // The next step asks Redis as well, and says so.
+        debug!(%error, "no turn can be waited for now");
+        // A shop that is away is not asked without a pause.
+        let _ = tokio::time::timeout(every, stop.cancelled()).await;
+    }
 }
 
 /// Says what was put right; what is wrong, the domain says with its figures.

@@ -8,6 +8,7 @@
 //! - [`consumer`]: from the stream to the row
 //! - [`orders`]: what a buyer may ask about an order
 //! - [`vouchers`], [`change`](Shop::pause), [`preload`](Shop::create_voucher): sales, their changes, and loading them
+//! - [`lock`]: which process does a job that should be done once; no order depends on it
 //! - [`dead_letters`], [`reconcile`], [`overview`]: what operators see and settle
 
 mod catalog;
@@ -18,7 +19,6 @@ mod entry;
 mod error;
 mod gate;
 mod limits;
-mod lock;
 mod mark;
 mod preload;
 mod redis;
@@ -32,6 +32,7 @@ pub mod consumer;
 pub mod dead_letters;
 pub mod ground;
 pub mod ids;
+pub mod lock;
 pub mod names;
 pub mod orders;
 pub mod overview;

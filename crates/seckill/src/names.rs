@@ -88,6 +88,31 @@ impl Names {
         format!("{}:lock:{name}", self.prefix)
     }
 
+    /// string with expiry: the last fencing number of a lock
+    pub fn lock_fence(&self, name: &str) -> String {
+        self.beside_lock(name, "fence")
+    }
+
+    /// sorted set with expiry: owner → when it got in line, in microseconds
+    pub fn lock_line(&self, name: &str) -> String {
+        self.beside_lock(name, "line")
+    }
+
+    /// sorted set with expiry: owner in line → when it counts as gone, in milliseconds
+    pub fn lock_waiting(&self, name: &str) -> String {
+        self.beside_lock(name, "waiting")
+    }
+
+    /// channel: the owner whose turn has come, of any lock
+    pub fn lock_turns(&self) -> String {
+        format!("{}:locks", self.prefix)
+    }
+
+    /// The lock's own name is the hash tag, so that one script may touch them all on a cluster.
+    fn beside_lock(&self, name: &str, what: &str) -> String {
+        format!("{{{}}}:{what}", self.lock(name))
+    }
+
     /// string with expiry: events of one kind counted in the current window
     pub fn limit(&self, kind: &str, whom: &str) -> String {
         format!("{}:limit:{kind}:{whom}", self.prefix)

@@ -12,6 +12,7 @@ use std::time::Duration;
 use fred::types::Value;
 
 use crate::ids::{Lane, VoucherId};
+use crate::lock::{Guard, Lease, Lock};
 use crate::mark::order_field;
 use crate::preload::Loaded;
 use crate::redis::{count, list, number, text};
@@ -21,11 +22,11 @@ use crate::store::order::order_count;
 use crate::store::voucher::{Voucher, voucher_releasable, voucher_released};
 use crate::store::watch::{report_forget, report_insert};
 use crate::vouchers::LiveSale;
-use crate::{Error, Shop, lock};
+use crate::{Error, Shop};
 
 /// The lock's name, and how long a process that died holds it.
 const LOCK: &str = "reconcile";
-const LEASE: Duration = Duration::from_secs(10);
+const LEASE: Lease = Lease::Renewed(Duration::from_secs(10));
 /// Marks looked at in one script call.
 const CHUNK: u32 = 500;
 /// How often a sale in balance is reported.
@@ -77,7 +78,9 @@ struct Told {
 /// The reconciler of a process.
 pub struct Reconciler {
     shop: Shop,
-    owner: String,
+    lock: Lock,
+    /// Kept between rounds, so that the work does not move from process to process.
+    guard: Option<Guard>,
     told: HashMap<VoucherId, Told>,
     /// When old reports were last removed.
     forgot_ms: i64,
@@ -88,7 +91,8 @@ impl Reconciler {
     pub fn new(shop: &Shop) -> Self {
         Self {
             shop: shop.clone(),
-            owner: lock::owner(),
+            lock: shop.locks().lock(LOCK).expect("a valid name"),
+            guard: None,
             told: HashMap::new(),
             forgot_ms: 0,
         }
@@ -100,7 +104,7 @@ impl Reconciler {
     /// `Unavailable` when either store can't be asked; what was done is done, the next round goes on.
     pub async fn step(&mut self) -> Result<Reconciled, Error> {
         let mut done = Reconciled::default();
-        if !self.hold_lock().await? {
+        if !self.turn(Duration::ZERO).await? {
             done.skipped = true;
             return Ok(done);
         }
@@ -114,7 +118,7 @@ impl Reconciler {
                 reconciled => reconciled.map(|()| None)?,
             };
             self.told_of_failure(id, failed, &mut done);
-            self.hold_lock().await?;
+            self.still_ours()?;
         }
         for lane in self.shop.lanes().await? {
             match self.restore(lane).await {
@@ -125,15 +129,36 @@ impl Reconciler {
                 }
                 Err(error) => return Err(error),
             }
+            self.still_ours()?;
         }
         self.release(&mut done).await?;
         self.forget_reports().await?;
         Ok(done)
     }
 
+    /// Waits until it is this process' turn, at most this long; false when another one still does it.
+    ///
+    /// # Errors
+    /// `Unavailable` when Redis can't be asked.
+    pub async fn turn(&mut self, limit: Duration) -> Result<bool, Error> {
+        if let Some(guard) = &self.guard {
+            if guard.renew().await? {
+                return Ok(true);
+            }
+            self.guard = None;
+        }
+        self.guard = if limit.is_zero() {
+            self.lock.try_acquire(LEASE).await?
+        } else {
+            self.lock.acquire(LEASE, limit).await?
+        };
+        Ok(self.guard.is_some())
+    }
+
     /// Gives the lock back, so that another process need not wait for its lease to end.
     pub async fn close(self) {
-        if let Err(error) = self.shop.unlock(LOCK, &self.owner).await {
+        let Some(guard) = self.guard else { return };
+        if let Err(error) = guard.release().await {
             tracing::debug!(%error, "the reconciler's lock expires by itself");
         }
     }
@@ -150,8 +175,14 @@ impl Reconciler {
         told.failed = failed.is_some();
     }
 
-    async fn hold_lock(&self) -> Result<bool, Error> {
-        self.shop.lock(LOCK, &self.owner, LEASE).await
+    /// Leaves the rest of a round to the process that has the lock by now.
+    fn still_ours(&self) -> Result<(), Error> {
+        match &self.guard {
+            Some(guard) if !guard.is_lost() => Ok(()),
+            _ => Err(Error::Unavailable(
+                "the reconciler's lock was lost in the middle of a round".into(),
+            )),
+        }
     }
 
     async fn sale(&mut self, voucher: &Voucher, done: &mut Reconciled) -> Result<(), Error> {

@@ -79,12 +79,16 @@ scripts! {
     LEASE = "lease";
     /// Counts an event against a limit.
     LIMIT = "limit";
-    /// Takes or renews a lease lock.
-    LOCK = "lock";
+    /// Takes a lock, takes it once more, or gets in line for it.
+    ENTER = "enter";
+    /// Counts a lock down and gives it back.
+    LEAVE = "leave";
+    /// Gives a lock its whole lease again.
+    RENEW = "renew";
+    /// Leaves the line for a lock.
+    WITHDRAW = "withdraw";
     /// Stops a sale at once.
     CLOSE = "close";
     /// Frees the memory of an ended sale.
     RELEASE = "release";
-    /// Gives a lease lock back.
-    UNLOCK = "unlock";
 }

@@ -11,6 +11,7 @@ use crate::catalog::Catalog;
 use crate::clock::{SharedClock, SystemClock};
 use crate::gate::{self, Gate};
 use crate::ids::{Lane, VoucherId};
+use crate::lock::Locks;
 use crate::names::{self, Names};
 use crate::redis::Redis;
 use crate::sequence::Sequence;
@@ -89,6 +90,7 @@ pub(crate) struct Inner {
     config: ShopConfig,
     names: Names,
     redis: Redis,
+    locks: Locks,
     pool: PgPool,
     ids: Arc<Sequence>,
     catalog: Catalog,
@@ -117,11 +119,18 @@ impl Shop {
             config.buy_timeout,
         )
         .map_err(OpenError::RedisUrl)?;
+        let locks = Locks::of(
+            redis.clone(),
+            names.clone(),
+            &config.redis_url,
+            config.buy_timeout,
+        )?;
         let ids = Arc::new(Sequence::new(redis.clone(), names.clone(), config.id_block));
         let shop = Self(Arc::new(Inner {
             config,
             names,
             redis,
+            locks,
             pool,
             ids,
             catalog: Catalog::default(),
@@ -135,7 +144,7 @@ impl Shop {
     /// Closes every connection.
     pub async fn close(&self) {
         self.0.gate.close();
-        self.0.redis.quit().await;
+        self.0.locks.close().await;
         self.0.pool.close().await;
     }
 
@@ -199,6 +208,11 @@ impl Shop {
     pub async fn ping_postgres(&self) -> Result<(), Error> {
         sqlx::query("select 1").execute(&self.0.pool).await?;
         Ok(())
+    }
+
+    /// The locks of the shop's Redis, for jobs that one process at a time should do.
+    pub fn locks(&self) -> &Locks {
+        &self.0.locks
     }
 
     /// The lanes of the setting and those that vouchers belong to, in their order.
