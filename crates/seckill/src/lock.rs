@@ -15,7 +15,7 @@ mod guard;
 mod line;
 mod multi;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use fred::types::Value;
@@ -66,6 +66,10 @@ impl Lease {
         }
         Ok(())
     }
+}
+
+fn new_token() -> String {
+    format!("{:032x}", rand::random::<u128>())
 }
 
 fn millis(length: Duration) -> Value {
@@ -127,7 +131,7 @@ impl Locks {
         Ok(Lock(Arc::new(Owner {
             locks: self.clone(),
             name: name.to_owned(),
-            token: format!("{:032x}", rand::random::<u128>()),
+            token: std::sync::Mutex::new(new_token()),
             held: Mutex::default(),
         })))
     }
@@ -154,7 +158,8 @@ pub struct Lock(Arc<Owner>);
 struct Owner {
     locks: Locks,
     name: String,
-    token: String,
+    /// Who Redis is told that this is; another one after an answer that was lost.
+    token: std::sync::Mutex<String>,
     /// Kept during a round trip only, so that what Redis is told of the depth is in order.
     held: Mutex<Held>,
 }
@@ -240,7 +245,7 @@ impl Lock {
             names.lock_waiting(&owner.name),
         ];
         let args = vec![
-            owner.token.as_str().into(),
+            self.token().into(),
             i64::from(held.depth).into(),
             millis(lease.length()),
             millis(patience),
@@ -249,10 +254,9 @@ impl Lock {
         let reply = match owner.locks.0.redis.eval(&ENTER, keys, args).await {
             Ok(reply) => list(reply)?,
             Err(error) => {
-                // Redis may have given it all the same.
+                // Redis may have given it all the same, or may yet. What is entered again stands anyhow.
                 if held.depth == 0 {
-                    drop(held);
-                    self.leave_unheard().await;
+                    self.become_another();
                 }
                 return Err(error);
             }
@@ -282,11 +286,27 @@ impl Lock {
         Ok(Entered::In(Guard::new(self.clone(), hold, lease)))
     }
 
-    /// Gives back what a lost answer may have left held.
-    async fn leave_unheard(&self) {
-        if let Err(error) = self.leave_redis("", 0, Duration::ZERO).await {
-            tracing::debug!(%error, lock = self.0.name, "what may be held ends with its lease");
-        }
+    fn token(&self) -> String {
+        let token = self.0.token.lock();
+        token.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gives back what a lost answer may have left with Redis, and is somebody else from now on:
+    /// however late that is done, it undoes nothing that this owner gets later.
+    fn become_another(&self) {
+        let mut token = self.0.token.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *token, new_token());
+        drop(token);
+        let lock = self.clone();
+        tokio::spawn(async move {
+            let gone = match lock.leave_redis(&before, "", 0, Duration::ZERO).await {
+                Ok(_) => lock.withdraw(&before).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = gone {
+                tracing::debug!(%error, lock = lock.0.name, "what may be held ends with its lease");
+            }
+        });
     }
 
     /// Counts a hold down by one; false when it was not this owner's any more.
@@ -300,7 +320,7 @@ impl Lock {
             held.hold = None;
         }
         let left = self
-            .leave_redis(&hold.fence.to_string(), held.depth, lease)
+            .leave_redis(&self.token(), &hold.fence.to_string(), held.depth, lease)
             .await?;
         if !left {
             hold.lose();
@@ -308,7 +328,13 @@ impl Lock {
         Ok(left)
     }
 
-    async fn leave_redis(&self, fence: &str, depth: u32, lease: Duration) -> Result<bool, Error> {
+    async fn leave_redis(
+        &self,
+        token: &str,
+        fence: &str,
+        depth: u32,
+        lease: Duration,
+    ) -> Result<bool, Error> {
         let (owner, names) = (&self.0, &self.0.locks.0.names);
         let keys = vec![
             names.lock(&owner.name),
@@ -316,7 +342,7 @@ impl Lock {
             names.lock_line(&owner.name),
         ];
         let args = vec![
-            owner.token.as_str().into(),
+            token.into(),
             fence.into(),
             i64::from(depth).into(),
             millis(lease),
@@ -333,7 +359,7 @@ impl Lock {
         let (owner, names) = (&self.0, &self.0.locks.0.names);
         let keys = vec![names.lock(&owner.name), names.lock_fence(&owner.name)];
         let args = vec![
-            owner.token.as_str().into(),
+            self.token().into(),
             hold.fence.to_string().into(),
             millis(lease),
         ];

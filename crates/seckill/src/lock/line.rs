@@ -120,7 +120,10 @@ impl Line {
         let called = async {
             loop {
                 match self.heard.recv().await {
-                    Ok(message) if message.value.as_str().as_deref() == Some(&self.lock.0.token) => {
+                    Ok(message)
+                        if message.value.as_str().as_deref()
+                            == Some(self.lock.token().as_str()) =>
+                    {
                         return;
                     }
                     Ok(_) => {}
@@ -146,7 +149,7 @@ impl Drop for Line {
         };
         let lock = self.lock.clone();
         runtime.spawn(async move {
-            if let Err(error) = lock.withdraw().await {
+            if let Err(error) = lock.withdraw(&lock.token()).await {
                 tracing::debug!(%error, "a place in line ends by itself");
             }
         });
@@ -154,14 +157,15 @@ impl Drop for Line {
 }
 
 impl Lock {
-    async fn withdraw(&self) -> Result<bool, crate::Error> {
+    /// Gives up the place in line of an owner called this; false when it had none.
+    pub(super) async fn withdraw(&self, token: &str) -> Result<bool, crate::Error> {
         let (owner, names) = (&self.0, &self.0.locks.0.names);
         let keys = vec![
             names.lock(&owner.name),
             names.lock_line(&owner.name),
             names.lock_waiting(&owner.name),
         ];
-        let args = vec![owner.token.as_str().into(), names.lock_turns().into()];
+        let args = vec![token.into(), names.lock_turns().into()];
         Ok(number(&owner.locks.0.redis.eval(&WITHDRAW, keys, args).await?)? == 1)
     }
 }

@@ -111,7 +111,9 @@ impl MultiGuard {
     /// `Unavailable` when one of them can't be asked.
     pub async fn renew(&self) -> Result<bool, Error> {
         let renewed = join_all(self.0.iter().map(Guard::renew)).await;
-        renewed.into_iter().try_fold(true, |all, one| Ok(one? && all))
+        renewed
+            .into_iter()
+            .try_fold(true, |all, one| Ok(one? && all))
     }
 
     /// Gives the lock back on every server; false when one of them had lost it.
@@ -120,6 +122,8 @@ impl MultiGuard {
     /// `Unavailable` when one of them can't be asked; the others have it back.
     pub async fn release(self) -> Result<bool, Error> {
         let released = join_all(self.0.into_iter().map(Guard::release)).await;
-        released.into_iter().try_fold(true, |all, one| Ok(one? && all))
+        released
+            .into_iter()
+            .try_fold(true, |all, one| Ok(one? && all))
     }
 }
