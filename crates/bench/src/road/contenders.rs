@@ -29,7 +29,7 @@ pub(crate) async fn open(scene: &Scene) -> Result<Arc<dyn Contender>, RoadError>
         "lease-first" => Arc::new(OnePerUser::leased(scene, Form::First).await?),
         "lease-owner-check" => Arc::new(OnePerUser::leased(scene, Form::OwnerCheck).await?),
         "lease-script" => Arc::new(OnePerUser::leased(scene, Form::Script).await?),
-        "lease-reentrant" => Arc::new(OnePerUser::leased(scene, Form::Reentrant).await?),
+        "lease-reentrant" => Arc::new(OnePerUser::locked(scene).await?),
         "memory-queue" => Arc::new(MemoryQueue::open(scene).await?),
         "redis-list" => Arc::new(ListQueue::open(scene).await?),
         "publish-subscribe" => Arc::new(PublishSubscribe::open(scene).await?),

@@ -211,7 +211,7 @@ static ROWS: [Row; 18] = [
             SafeAt(Fault::Slow),
             NeverLoses,
         ],
-        words: "A hash of owner and depth, renewed a third into the lease for as long as its holder lives. \
+        words: "A hash of owner and depth, renewed a third into the lease for as long as its holder lives: the product's own (`seckill::lock`). \
             It passes here, but a process that stands still as a whole renews nothing, and a failover can forget the lock: \
             only a unique index or a fencing number would see that. And all of it happens while the buyer waits for the database. \
             The next decides in one atomic step, so that no lock is needed at all.",

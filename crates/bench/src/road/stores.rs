@@ -90,11 +90,6 @@ impl Redis {
         Ok(self.call(words).await?.as_string())
     }
 
-    /// Sends a command whose reply is a number; anything else is 0.
-    pub(crate) async fn number(&self, words: &[&str]) -> Result<i64, RoadError> {
-        Ok(self.call(words).await?.as_i64().unwrap_or(0))
-    }
-
     /// Loads a script; returns its digest.
     pub(crate) async fn load(&self, script: &str) -> Result<String, RoadError> {
         let sha = self.text(&["SCRIPT", "LOAD", script]).await?;

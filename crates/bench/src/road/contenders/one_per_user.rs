@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
+use seckill::lock::{self, Locks};
 use sqlx::PgPool;
 
 use super::locks::{Form, Lease};
@@ -16,6 +18,7 @@ enum Guard {
     /// A mutex for each user, in this process.
     Mutex(Mutex<HashMap<i64, Arc<tokio::sync::Mutex<()>>>>),
     Lease(Lease),
+    Lock(Locks, lock::Lease),
 }
 
 pub(crate) struct OnePerUser {
@@ -42,6 +45,14 @@ impl OnePerUser {
         Self::with(scene, Guard::Lease(lease)).await
     }
 
+    /// Under the product's own lock, which its watchdog renews.
+    pub(crate) async fn locked(scene: &Scene) -> Result<Self, RoadError> {
+        let locks = Locks::open(&scene.redis_url, &scene.prefix, Duration::from_secs(10))?;
+        locks.wait_for_redis(Duration::from_secs(10)).await?;
+        let lease = lock::Lease::Renewed(scene.lease());
+        Self::with(scene, Guard::Lock(locks, lease)).await
+    }
+
     async fn guarded(&self, ask: &Ask) -> Result<Answer, RoadError> {
         match &self.guard {
             Guard::Nothing => self.take(ask).await,
@@ -58,16 +69,29 @@ impl OnePerUser {
                 let Some(held) = lease.acquire(ask.user).await? else {
                     return Ok(Answer::Busy);
                 };
-                let answer = if ask.at(Fault::FailLate).await || ask.fault == Fault::SlowRelease {
-                    Ok(Answer::Failed)
-                } else {
-                    self.take(ask).await
-                };
+                let answer = self.take_or_fail(ask).await;
                 // However the work ended.
                 lease.release(held, ask).await?;
                 answer
             }
+            Guard::Lock(locks, lease) => {
+                let lock = locks.lock(&ask.user.to_string())?;
+                let Some(held) = lock.try_acquire(*lease).await? else {
+                    return Ok(Answer::Busy);
+                };
+                let answer = self.take_or_fail(ask).await;
+                ask.at(Fault::SlowRelease).await;
+                held.release().await?;
+                answer
+            }
         }
+    }
+
+    async fn take_or_fail(&self, ask: &Ask) -> Result<Answer, RoadError> {
+        if ask.at(Fault::FailLate).await || ask.fault == Fault::SlowRelease {
+            return Ok(Answer::Failed);
+        }
+        self.take(ask).await
     }
 
     async fn take(&self, ask: &Ask) -> Result<Answer, RoadError> {
