@@ -40,6 +40,12 @@ pub enum Command {
     Audit(Audit),
     /// Every earlier way to sell vouchers under the same load and audit, in a few minutes
     Road(Road),
+    /// The product beside bare programs that do the same and nothing else, the opening second,
+    /// an overload, and growth
+    Limits(Limits),
+    /// A bare program, started by that
+    #[command(hide = true)]
+    Bare,
     /// A process of a contender on that road, started by it
     #[command(hide = true)]
     RoadChild,
@@ -163,6 +169,51 @@ pub struct Road {
     /// URL of RabbitMQ
     #[arg(long, env = "AMQP_URL", hide_env_values = true)]
     pub amqp_url: Option<String>,
+}
+
+/// How near the product is to the limit.
+#[derive(Debug, Clone, Args)]
+pub struct Limits {
+    /// Rounds that the medians are of; five at least for documents
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub rounds: u16,
+    /// Buyers, and so the orders of a round
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    pub buyers: u32,
+    /// How long a rate is measured, in milliseconds
+    #[arg(long, default_value_t = 1_500, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    pub window_ms: u64,
+    /// Connections of the opening second
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub opening: u32,
+    /// Seats of the server that gets ten times as many requests
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=2_000))]
+    pub seats: u32,
+    /// How long it gets them, in seconds
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub overload_seconds: u64,
+    /// The most buyers of one sale over HTTP, up to 1,000,000
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1_000..=1_000_000))]
+    pub growth_buyers: u32,
+    /// The most buyers of one sale by the script alone, up to 10,000,000
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
+    pub growth_script: u64,
+    /// The most sales at once, up to 10,000
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub growth_sales: u64,
+    /// A folder that gets limits.md, limits.json and limits.svg
+    #[arg(long)]
+    pub docs: Option<PathBuf>,
+    /// Where and how; the server is always one of this run's own.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+impl Limits {
+    /// How long a rate is measured.
+    pub fn window(&self) -> Duration {
+        Duration::from_millis(self.window_ms)
+    }
 }
 
 /// The server that is loaded, and what stays of a run.

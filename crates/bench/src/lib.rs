@@ -10,6 +10,7 @@ pub mod audit;
 pub mod client;
 pub mod facts;
 pub mod ledger;
+pub mod limits;
 pub mod load;
 pub mod record;
 pub mod report;

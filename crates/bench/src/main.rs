@@ -13,6 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use bench::args::{self, Cli, Command, Place};
 use bench::audit;
 use bench::ledger::Ledger;
+use bench::limits;
 use bench::report::{self, Report, say, tell};
 use bench::road;
 use bench::scenario::{self, ScenarioError, Stage};
@@ -26,9 +27,10 @@ fn main() -> ExitCode {
         Command::Buy(args::Buy { place, .. })
         | Command::OneUser(args::OneUser { place, .. })
         | Command::Window(args::Window { place, .. })
-        | Command::Viewers(args::Viewers { place, .. }) => place.threads,
+        | Command::Viewers(args::Viewers { place, .. })
+        | Command::Limits(args::Limits { place, .. }) => place.threads,
         Command::Audit(_) => 1,
-        Command::Road(_) | Command::RoadChild => 2,
+        Command::Road(_) | Command::RoadChild | Command::Bare => 2,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads.into())
@@ -73,6 +75,11 @@ async fn until_interrupted(command: &Command) -> Result<bool, String> {
             let walked = road::walk(args, interrupted()).await;
             return walked.map_err(|error| error.to_string());
         }
+        Command::Limits(args) => return limited(args).await,
+        Command::Bare => {
+            let ended = limits::child().await;
+            return ended.map(|()| true).map_err(|error| error.to_string());
+        }
         Command::RoadChild => {
             let ended = road::child().await;
             return ended.map(|()| true).map_err(|error| error.to_string());
@@ -92,6 +99,22 @@ async fn staged(command: &Command, place: &Place) -> Result<Report, String> {
         tell(&left);
     }
     played
+}
+
+/// Measures how near the product is to the limit, and clears away what was made for it.
+async fn limited(args: &args::Limits) -> Result<bool, String> {
+    let mut site = Site::of(&args.place).map_err(|error| error.to_string())?;
+    let measured = tokio::select! {
+        measured = async {
+            site.start().await.map_err(|error| error.to_string())?;
+            limits::measure(&mut site, args).await.map_err(|error| error.to_string())
+        } => measured,
+        () = interrupted() => Err("interrupted: clearing away".into()),
+    };
+    if let Some(left) = site.close().await {
+        tell(&left);
+    }
+    measured
 }
 
 async fn played(
@@ -114,9 +137,12 @@ async fn played(
         Command::Buy(args) => stage.buy(args).await?,
         Command::OneUser(args) => stage.one_user(args).await?,
         Command::Window(args) => stage.window(args).await?,
-        Command::Viewers(_) | Command::Audit(_) | Command::Road(_) | Command::RoadChild => {
-            unreachable!("they have no stage")
-        }
+        Command::Viewers(_)
+        | Command::Audit(_)
+        | Command::Road(_)
+        | Command::RoadChild
+        | Command::Limits(_)
+        | Command::Bare => unreachable!("they have no stage"),
     };
     stage.clear().await;
     Ok(report)

@@ -177,6 +177,11 @@ pub struct Server {
 }
 
 impl Server {
+    /// Its process; none when it has ended.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     async fn ready(&mut self) -> Result<(), String> {
         let (begun, mut connection) = (Instant::now(), Connection::to(&self.origin));
         while begun.elapsed() < START {

@@ -172,6 +172,22 @@ impl Site {
         Ok(())
     }
 
+    /// Bytes of memory that the run's own server holds now.
+    ///
+    /// # Errors
+    /// When the system does not tell, or the server is none of this run's.
+    pub fn memory(&self) -> Result<u64, SiteError> {
+        let server = self.own.as_ref().and_then(|own| own.server.as_ref());
+        let id = server.and_then(Server::id).ok_or(SiteError::NotOwn)?;
+        let path = PathBuf::from(format!("/proc/{id}/status"));
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| SiteError::Folder(path.clone(), error))?;
+        let held = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes: Option<u64> =
+            held.and_then(|held| held.split_whitespace().next()?.parse().ok());
+        kilobytes.map(|kb| kb * 1_024).ok_or(SiteError::NotOwn)
+    }
+
     /// Ends what was started and removes what was made, unless it is to be kept; tells what is left.
     pub async fn close(mut self) -> Option<String> {
         let own = self.own.take()?;

@@ -1,5 +1,5 @@
-//! Every statement of this program: the auditor's, which only read, and those that make and
-//! drop a database of a run's own.
+//! Every statement of this program but the bare one: the auditor's, which only read, and those
+//! that make, fill and drop a database of a run's own.
 
 use futures::TryStreamExt;
 use seckill::{OrderId, UserId, VoucherId};
@@ -111,6 +111,54 @@ pub async fn span(pool: &PgPool, voucher: VoucherId) -> Result<Span, Error> {
         .fetch_one(pool)
         .await?;
     Ok(Span { rows, ms })
+}
+
+/// Units of a voucher that its rows have taken.
+///
+/// # Errors
+/// When PostgreSQL can't be asked or does not know it.
+pub async fn sold(pool: &PgPool, voucher: i64) -> Result<i64, Error> {
+    sqlx::query_scalar("select total - stock from voucher where voucher_id = $1")
+        .bind(voucher)
+        .fetch_one(pool)
+        .await
+}
+
+/// Any administrator.
+///
+/// # Errors
+/// When PostgreSQL can't be asked or has none.
+pub async fn any_admin(pool: &PgPool) -> Result<UserId, Error> {
+    let statement = "select user_id from user_account where role = 'admin' limit 1";
+    let id: i64 = sqlx::query_scalar(statement).fetch_one(pool).await?;
+    UserId::new(id).ok_or_else(|| impossible("a user's id"))
+}
+
+/// A voucher for a program that is not the product, which therefore leaves it alone.
+///
+/// # Errors
+/// When PostgreSQL can't be asked.
+pub async fn bare_voucher(pool: &PgPool, stock: i64) -> Result<i64, Error> {
+    let statement =
+        "insert into voucher (lane, title, subtitle, rules, pay_cents, value_cents, total, stock,
+                       begin_ms, end_ms, released)
+                     values (0, 'bare', '', '', 1, 2, $1, $1, 0, 1, true) returning voucher_id";
+    sqlx::query_scalar(statement)
+        .bind(stock)
+        .fetch_one(pool)
+        .await
+}
+
+/// Has the product leave a voucher alone whose keys are gone.
+///
+/// # Errors
+/// When PostgreSQL can't be asked.
+pub async fn release(pool: &PgPool, voucher: VoucherId) -> Result<(), Error> {
+    sqlx::query("update voucher set released = true, end_ms = begin_ms + 1 where voucher_id = $1")
+        .bind(voucher.get())
+        .execute(pool)
+        .await?;
+    Ok(())
 }
 
 /// Makes a database on the server of `url`. The name is this program's own.
