@@ -66,7 +66,7 @@ pub(super) fn write(folder: &Path, found: &Findings) -> Result<(), LimitsError> 
 fn markdown(found: &Findings) -> String {
     let mut text = format!(
         "# How near to the limit\n\n\
-         Written by `script/bench limits` on {} on {} cores, medians of {} rounds; what each change gave is in [speed.md](speed.md).\n\n\
+         Written by `script/bench limits` on {} on {} cores, medians of {} rounds.\n\n\
          Each line is the product beside a bare program that does the same and nothing else, in turn in one run, \
          with the same load generator, Redis and PostgreSQL on the same cores. \
          Only the ratio means something on another machine.\n\n\
